@@ -1,0 +1,68 @@
+# The one command surface: people run what CI runs. `make` lists the commands.
+
+VENV := .venv
+PYTHON_IN := $(VENV)/bin/python
+EXTRAS := spark,java,objectstore,report,polars,duckdb
+READY := $(VENV)/.ready
+SPARK4 := .venv-spark4
+SPARK4_READY := $(SPARK4)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help quickstart test check lint types boundaries unit spark spark4 interop bench bench-quick docs format clean
+
+help: ## list the commands
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+# one environment serves all: pyspark 3.5 because that is where Apache Hudi, Delta and Iceberg can run beside us
+$(READY): pyproject.toml scripts/environment.sh
+	@scripts/environment.sh $(VENV) 'pyspark==3.5.9' -e '.[$(EXTRAS)]' --group dev
+	@touch $@
+
+$(SPARK4_READY): pyproject.toml scripts/environment.sh
+	@scripts/environment.sh $(SPARK4) 'pyspark>=4.1,<5' -e '.[$(EXTRAS)]' --group dev
+	@touch $@
+
+quickstart: $(READY) ## the main job on 336,776 real flights, with a report of the table
+	@$(PYTHON_IN) examples/quickstart.py
+
+test: check unit spark spark4 interop ## all checks and tests (what CI runs)
+
+check: lint types boundaries ## ruff, mypy --strict, import boundaries
+
+lint: $(READY)
+	$(PYTHON_IN) -m ruff check .
+	$(PYTHON_IN) -m ruff format --check .
+
+types: $(READY)
+	$(PYTHON_IN) -m mypy
+
+boundaries: $(READY)
+	$(VENV)/bin/lint-imports --no-cache
+
+unit: $(READY) ## tests without Spark
+	$(PYTHON_IN) -m pytest tests/unit tests/golden -m 'not interop'
+
+spark: $(READY) ## tests on Spark 3.5
+	$(PYTHON_IN) -m pytest tests/spark
+
+spark4: $(SPARK4_READY) ## the same tests on the newest Spark 4
+	$(SPARK4)/bin/python -m pytest tests/spark
+
+interop: $(READY) ## the real Apache Hudi 0.15, 1.0, 1.2 and hudi-rs against ours, both ways
+	$(PYTHON_IN) -m pytest tests/interop
+
+bench: $(READY) $(SPARK4_READY) ## the benchmark against Apache Hudi, Delta, Iceberg and parquet (BENCH_SF=1)
+	$(PYTHON_IN) -m bench
+
+bench-quick: $(READY) ## the benchmark's own test: tiny data, one repetition, no claims
+	BENCH_SF=0.01 BENCH_REPEAT=1 $(PYTHON_IN) -m bench --no-write
+
+docs: $(READY) ## regenerate the reference of options
+	$(PYTHON_IN) -m pyhudi.config.reference > docs/reference/options.md
+
+format: $(READY) ## format the code
+	$(PYTHON_IN) -m ruff check --fix .
+	$(PYTHON_IN) -m ruff format .
+
+clean: ## remove environments, caches and build output
+	rm -rf $(VENV) $(SPARK4) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse
