@@ -1,0 +1,142 @@
+"""Avro containers and schemas of Hudi's timeline files.
+
+Apache Hudi keeps one record per file, in an Avro object container whose header holds ``avro.schema`` and nothing
+else: the ``avro.codec`` entry is left out, which means "null". General Avro libraries write the entry, so the few
+header bytes are put together here and only the record itself is left to fastavro.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import fastavro
+from fastavro.schema import SchemaParseException
+
+from pyhudi.errors import FormatError
+
+MAGIC = b"Obj\x01"
+"""The first four bytes of every Avro object container."""
+
+SYNC_SIZE = 16
+
+AvroSchema: TypeAlias = dict[str, Any]
+
+
+def is_container(data: bytes) -> bool:
+    """Say whether the bytes start as an Avro object container does."""
+    return data[:4] == MAGIC
+
+
+def encode_long(value: int) -> bytes:
+    """Return Avro's zigzag variable-length form of a 64-bit integer."""
+    rest = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append((rest & 0x7F) | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+@functools.cache
+def _schema_text(name: str) -> str:
+    folder = importlib.resources.files("pyhudi.format") / "avsc"
+    file = folder / f"{name}.avsc"
+    if not file.is_file():
+        known = ", ".join(sorted(p.name.removesuffix(".avsc") for p in folder.iterdir() if p.name.endswith(".avsc")))
+        raise FormatError(f"no Avro schema named {name!r} is part of Hudi's format; there are: {known}")
+    return file.read_text(encoding="utf-8")
+
+
+def load_schema(name: str) -> AvroSchema:
+    """Return a schema of the format by file name without suffix, e.g. ``HoodieCommitMetadata.v8-v9``.
+
+    A suffix (``.v6``, ``.v8-v9``) names the table versions that use the schema; none means that all of them do.
+    The caller owns the returned dict.
+    """
+    schema: AvroSchema = json.loads(_schema_text(name))
+    return schema
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str) -> Any:
+    """Parse a schema once per text; fastavro's own parsed form is opaque."""
+    try:
+        return fastavro.parse_schema(json.loads(text), named_schemas={})
+    except (SchemaParseException, ValueError, KeyError, TypeError) as e:
+        raise FormatError(f"not an Avro schema: {e}") from e
+
+
+def schema_json(schema: AvroSchema | str) -> str:
+    """Return the schema as compact JSON text, the form that files carry."""
+    return schema if isinstance(schema, str) else json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+
+
+def encode_record(schema: AvroSchema | str, record: Mapping[str, Any]) -> bytes:
+    """Return one record as Avro binary without any header."""
+    buffer = io.BytesIO()
+    try:
+        fastavro.schemaless_writer(buffer, _parsed(schema_json(schema)), record)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as e:
+        raise FormatError(f"the record does not fit its Avro schema: {e}") from e
+    return buffer.getvalue()
+
+
+def decode_record(schema: AvroSchema | str, data: bytes, reader_schema: AvroSchema | str | None = None) -> Any:
+    """Return the record that ``data`` (Avro binary, no header) holds."""
+    reader = None if reader_schema is None else _parsed(schema_json(reader_schema))
+    buffer = io.BytesIO(data)
+    try:
+        record = fastavro.schemaless_reader(buffer, _parsed(schema_json(schema)), reader)
+    except FormatError:
+        raise
+    except Exception as e:  # fastavro lets whatever the broken bytes provoke escape
+        raise FormatError(f"Avro record of {len(data)} bytes cannot be decoded: {type(e).__name__}: {e}") from e
+    if buffer.tell() != len(data):
+        raise FormatError(f"Avro record ends after {buffer.tell()} of {len(data)} bytes")
+    return record
+
+
+def write_container(schema: AvroSchema | str, records: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return an Avro object container as Apache Hudi writes its timeline files: one block, no codec entry."""
+    text = schema_json(schema)
+    bodies = [encode_record(text, record) for record in records]
+    key, value = b"avro.schema", text.encode()
+    sync = os.urandom(SYNC_SIZE)
+    out = bytearray(MAGIC)
+    out += encode_long(1)
+    out += encode_long(len(key)) + key
+    out += encode_long(len(value)) + value
+    out += encode_long(0)
+    out += sync
+    if bodies:
+        body = b"".join(bodies)
+        out += encode_long(len(bodies)) + encode_long(len(body)) + body + sync
+    return bytes(out)
+
+
+def read_container(data: bytes, reader_schema: AvroSchema | str | None = None) -> tuple[AvroSchema, list[Any]]:
+    """Return the writer's schema and all records of an Avro object container.
+
+    ``reader_schema`` resolves the records to another version of the schema, by field names and defaults.
+
+    Raises:
+        FormatError: the bytes are not a complete container.
+    """
+    if not is_container(data):
+        raise FormatError(f"not an Avro container: it starts with {data[:4]!r} instead of {MAGIC!r}")
+    resolve = None if reader_schema is None else _parsed(schema_json(reader_schema))
+    try:
+        reader = fastavro.reader(io.BytesIO(data), reader_schema=resolve)
+        text = reader.metadata["avro.schema"]
+        records = list(reader)
+        schema: AvroSchema = json.loads(text)
+    except Exception as e:  # fastavro lets whatever the broken bytes provoke escape
+        raise FormatError(f"Avro container of {len(data)} bytes cannot be read: {type(e).__name__}: {e}") from e
+    return schema, records
