@@ -73,10 +73,10 @@ def parse_names(names: pa.Array | pa.ChunkedArray) -> pa.Table:
     base = pc.extract_regex(flat, _BASE_PATTERN)
     log = pc.extract_regex(flat, _LOG_PATTERN)
     is_base, is_log = pc.is_valid(base), pc.is_valid(log)
-    is_cdc = pc.and_(is_log, pc.equal(pc.structpc.struct_field(log, "cdc"), ".cdc"))
+    is_cdc = pc.and_(is_log, pc.equal(pc.struct_field(log, "cdc"), ".cdc"))
     is_cdc = pc.fill_null(is_cdc, False)
     kind = pc.case_when(pc.make_struct(is_base, is_cdc, is_log), BASE, CDC, LOG, OTHER)
-    log_token = pc.structpc.struct_field(log, "token")
+    log_token = pc.struct_field(log, "token")
     columns = [
         flat,
         kind,
