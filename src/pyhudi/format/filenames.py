@@ -77,6 +77,7 @@ def parse_names(names: pa.Array | pa.ChunkedArray) -> pa.Table:
     is_cdc = pc.fill_null(is_cdc, False)
     kind = pc.case_when(pc.make_struct(is_base, is_cdc, is_log), BASE, CDC, LOG, OTHER)
     log_token = pc.struct_field(log, "token")
+    log_token = pc.if_else(pc.equal(log_token, ""), pa.scalar(None, pa.string()), log_token)
     columns = [
         flat,
         kind,
