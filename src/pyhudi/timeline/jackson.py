@@ -1,0 +1,34 @@
+"""JSON text exactly as Apache Hudi's Jackson writes it.
+
+Pretty form: two blanks of indent for objects, `` : `` between name and value, arrays on one line, ``{ }`` and ``[ ]``
+when empty. Plain form: no blanks at all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_SHORT_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u00([01][0-9a-f])")
+
+
+def quote(text: str) -> str:
+    """A JSON string: non-ASCII characters as they are, control characters with upper-case hex."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    if "\\u00" in quoted:
+        quoted = _SHORT_ESCAPE.sub(lambda m: f"{m[1]}\\u00{m[2].upper()}", quoted)
+    return quoted
+
+
+def pretty(value: Any, indent: int = 0) -> str:
+    """The pretty-printed form of dicts, lists, text, numbers, booleans and None; dict order is kept."""
+    if isinstance(value, dict):
+        if not value:
+            return "{ }"
+        pad = "  " * (indent + 1)
+        body = ",\n".join(f"{pad}{quote(str(name))} : {pretty(item, indent + 1)}" for name, item in value.items())
+        return f"{{\n{body}\n{'  ' * indent}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[ {', '.join(pretty(item, indent) for item in value)} ]" if value else "[ ]"
+    return quote(value) if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,158 @@
+"""An immutable view of a timeline: sorted instants and the questions asked of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+
+from pyhudi.timeline.instants import Action, Instant, State
+
+
+class Timeline:
+    """Instants, one per (requested time, action family) in its latest state, sorted by requested time."""
+
+    def __init__(self, instants: Iterable[Instant] = (), *, root: Timeline | None = None) -> None:
+        """``root`` is the whole active timeline when ``instants`` are only a part of it."""
+        self.instants: tuple[Instant, ...] = tuple(sorted(instants, key=lambda i: (i.requested, i.action)))
+        self._root = root
+
+    @classmethod
+    def of_files(cls, files: Iterable[Instant]) -> Timeline:
+        """Fold one instant per state file into one per instant, keeping the furthest state."""
+        best: dict[tuple[str, str], Instant] = {}
+        for instant in files:
+            key = (instant.requested, instant.family)
+            seen = best.get(key)
+            if seen is None or _precedence(instant) > _precedence(seen):
+                best[key] = instant
+        return cls(best.values())
+
+    def __len__(self) -> int:
+        return len(self.instants)
+
+    def __iter__(self) -> Iterator[Instant]:
+        return iter(self.instants)
+
+    def __bool__(self) -> bool:
+        return bool(self.instants)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timeline) and self.instants == other.instants
+
+    def __hash__(self) -> int:
+        return hash(self.instants)
+
+    def __repr__(self) -> str:
+        span = f"{self.instants[0].requested}…{self.instants[-1].requested}" if self.instants else "empty"
+        return f"Timeline({len(self.instants)} instants, {span})"
+
+    # --- parts ---------------------------------------------------------------------------------------------------
+
+    def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
+        """The instants for which ``keep`` holds; the whole timeline is remembered for :attr:`start`."""
+        return Timeline(filter(keep, self.instants), root=self._root or self)
+
+    def completed(self) -> Timeline:
+        return self.filter(lambda i: i.state is State.COMPLETED)
+
+    def pending(self) -> Timeline:
+        """Requested or inflight."""
+        return self.filter(lambda i: i.state is not State.COMPLETED)
+
+    def writes(self) -> Timeline:
+        """Commits, deltacommits and replacecommits, with the pending table services that become such."""
+        return self.filter(lambda i: i.is_write)
+
+    def of_actions(self, *actions: str) -> Timeline:
+        """Instants whose current action is one of these (``compaction`` only while it is pending)."""
+        wanted = frozenset(actions)
+        return self.filter(lambda i: i.action in wanted)
+
+    def up_to(self, requested: str) -> Timeline:
+        """Instants with requested time ≤ ``requested``."""
+        return self.filter(lambda i: i.requested <= requested)
+
+    def after(self, requested: str) -> Timeline:
+        """Instants with requested time > ``requested``."""
+        return self.filter(lambda i: i.requested > requested)
+
+    def by_completion(self) -> list[Instant]:
+        """Completed instants in the order in which they completed (requested order where the layout has no times)."""
+        done = (i for i in self.instants if i.state is State.COMPLETED)
+        return sorted(done, key=lambda i: (i.order_time, i.requested))
+
+    # --- questions -----------------------------------------------------------------------------------------------
+
+    @property
+    def first(self) -> Instant | None:
+        return self.instants[0] if self.instants else None
+
+    @property
+    def last(self) -> Instant | None:
+        return self.instants[-1] if self.instants else None
+
+    @cached_property
+    def start(self) -> str | None:
+        """Where the active timeline starts: its first completed write that no savepoint holds back.
+
+        What is older has been archived. (Archival may pass a savepoint and leave the saved commit behind, so a saved
+        commit tells nothing.) None while no write has completed.
+        """
+        if self._root is not None:
+            return self._root.start
+        saved = {i.requested for i in self.instants if i.action == Action.SAVEPOINT}
+        done = (i.requested for i in self.instants if i.is_completed and i.is_write)
+        return next((requested for requested in done if requested not in saved), None)
+
+    @cached_property
+    def _pending(self) -> frozenset[str]:
+        if self._root is not None:
+            return self._root._pending
+        return frozenset(i.requested for i in self.instants if not i.is_completed)
+
+    @cached_property
+    def _completions(self) -> dict[str, str | None]:
+        return {i.requested: i.completion for i in self.instants if i.is_completed and i.action != Action.SAVEPOINT}
+
+    @cached_property
+    def _requested(self) -> list[str]:
+        return [i.requested for i in self.instants]
+
+    def find(self, requested: str, *actions: str) -> Instant | None:
+        """The instant with this requested time (and one of these actions or families), or None."""
+        at = bisect_left(self._requested, requested)
+        while at < len(self.instants) and self.instants[at].requested == requested:
+            instant = self.instants[at]
+            if (not actions and instant.action != Action.SAVEPOINT) or {instant.action, instant.family} & set(actions):
+                return instant
+            at += 1
+        return None
+
+    def __contains__(self, requested: str) -> bool:
+        return self.find(requested) is not None
+
+    def is_completed(self, requested: str) -> bool:
+        """Whether an instant (savepoints aside) of this requested time is completed here."""
+        return requested in self._completions
+
+    def completion_of(self, requested: str) -> str | None:
+        """Completion time, or None when not completed here or the layout keeps none."""
+        return self._completions.get(requested)
+
+    def is_before_start(self, requested: str) -> bool:
+        """Whether ``requested`` is older than the active timeline, hence archived."""
+        return self.start is not None and requested < self.start and requested not in self._pending
+
+    def contains_or_before_start(self, requested: str) -> bool:
+        """Whether files of that instant count: it is completed here, or older than the active timeline.
+
+        This is Apache Hudi's rule for base files; it holds because a failed write is rolled back before the timeline
+        is archived past it. One that is still pending on the whole timeline never counts, however old.
+        """
+        return requested in self._completions or self.is_before_start(requested)
+
+
+def _precedence(instant: Instant) -> tuple[int, str]:
+    # two completed files of one instant can only come from a writer without lock; the first to complete was visible
+    return (instant.state.rank, "".join(chr(0x10FFFF - ord(c)) for c in instant.completion or ""))
