@@ -1,0 +1,135 @@
+"""A process that holds one Spark with one release of Apache Hudi and serves requests, one JSON line each.
+
+Started by ``oracle.Oracle`` as a plain script with the release's jar on Spark's class path (``spark.jars`` would put Hudi's Avro classes into
+a second class loader, which 1.0.2 cannot stand). Requests come on stdin, answers go to the stdout this process was
+born with; whatever Spark itself prints ends in the log on stderr. Rows travel as files: Parquet in, Arrow IPC out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+
+def start(conf: dict[str, str]) -> SparkSession:
+    """The session of this process, quiet and with the given settings."""
+    builder = SparkSession.builder
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def to_file(df: DataFrame, path: str) -> None:
+    """Bring all rows to the driver as Arrow and write them as one IPC file."""
+    batches = df._collect_as_arrow()
+    with pa.OSFile(path, "wb") as sink:
+        schema = batches[0].schema if batches else to_arrow_schema(df.schema)
+        with pa.ipc.new_file(sink, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+
+
+class Worker:
+    """The operations that a request may name; each takes the request's arguments and gives a JSON value."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def ping(self) -> str:
+        return self.spark.version
+
+    def write(self, path: str, rows: str, options: dict[str, str], mode: str) -> None:
+        """Write the Parquet file ``rows``, in its order and from one partition, to the table at ``path``."""
+        df = self.spark.read.parquet(rows).coalesce(1)
+        df.write.format("hudi").options(**options).mode(mode).save(path)
+
+    def read(self, path: str, options: dict[str, str], columns: list[str] | None, where: str | None, out: str) -> str:
+        """Read the table into the IPC file ``out``; the answer is the schema as Spark's JSON."""
+        df = self.spark.read.format("hudi").options(**options).load(path)
+        if where:
+            df = df.where(where)
+        if columns:
+            df = df.select(*columns)
+        to_file(df, out)
+        return str(df.schema.json())
+
+    def sql(self, statements: list[str], out: str) -> str:
+        """Run statements; the rows of the last one go into ``out``."""
+        df = None
+        for statement in statements:
+            df = self.spark.sql(statement)
+        assert df is not None
+        to_file(df, out)
+        return str(df.schema.json())
+
+    def timeline(self, path: str) -> list[dict[str, str | None]]:
+        """The active timeline as Apache Hudi's own meta client loads it, oldest first."""
+        jvm = self.spark._jvm
+        conf = self.spark._jsc.hadoopConfiguration()
+        storage = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConfWithCopy(conf)
+        client = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder().setConf(storage).setBasePath(path).build()
+        found = []
+        for instant in client.getActiveTimeline().getInstants():
+            old = not hasattr_java(instant, "requestedTime")
+            found.append(
+                {
+                    "requested": instant.getTimestamp() if old else instant.requestedTime(),
+                    "action": instant.getAction(),
+                    "state": instant.getState().toString(),
+                    "completed": None if old else instant.getCompletionTime(),
+                }
+            )
+        return found
+
+    def metadata_partitions(self, path: str) -> list[str]:
+        """Partitions of the metadata table that Apache Hudi takes as usable, sorted."""
+        jvm = self.spark._jvm
+        conf = self.spark._jsc.hadoopConfiguration()
+        storage = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConfWithCopy(conf)
+        client = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder().setConf(storage).setBasePath(path).build()
+        return sorted(client.getTableConfig().getMetadataPartitions())
+
+
+def hasattr_java(obj: Any, method: str) -> bool:
+    """Whether a Java object has a public method of that name (py4j itself answers yes to any name)."""
+    return any(m.getName() == method for m in obj.getClass().getMethods())
+
+
+def cause(error: BaseException) -> str:
+    """The chain of Java causes, first line each; Python's own traceback when no Java is involved."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    if java is None:
+        return "".join(traceback.format_exception(error)).strip()[-4000:]
+    lines = []
+    while java is not None and len(lines) < 12:
+        lines.append(str(java.toString()).splitlines()[0][:600])
+        java = java.getCause()
+    return "\n  caused by ".join(lines)
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    worker = Worker(start(json.loads(sys.argv[1])))
+    print(json.dumps({"ready": worker.ping()}), file=answers)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = {"result": getattr(worker, request["op"])(**request["args"])}
+        except Exception as error:  # every failure belongs to the asker
+            answer = {"error": cause(error)}
+        print(json.dumps(answer), file=answers)
+    worker.spark.stop()
+
+
+if __name__ == "__main__":
+    main()
