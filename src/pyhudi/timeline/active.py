@@ -16,7 +16,7 @@ from pyhudi.timeline.metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from pyhudi.storage import Storage
+    from pyhudi.storage.base import Storage
 
 
 class ActiveTimeline:
