@@ -1,0 +1,142 @@
+"""The least that the lower rooms need of a lock, and locks that leave nothing in the table.
+
+``pyhudi.transaction.locks`` has the lock providers of the table format; all of them are :class:`Lock` too.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from types import TracebackType
+from typing import Protocol, Self, runtime_checkable
+
+from pyhudi.errors import LockError
+from pyhudi.storage import posix
+from pyhudi.storage.base import Storage
+from pyhudi.storage.faults import FaultyStorage
+from pyhudi.storage.local import LocalStorage
+
+_registry_guard = threading.Lock()
+_registry: dict[str, threading.Lock] = {}
+
+
+@runtime_checkable
+class Lock(Protocol):
+    """Mutual exclusion, not re-entrant. ``with lock:`` acquires with the lock's own patience."""
+
+    def acquire(self, timeout: float) -> bool:
+        """Try for ``timeout`` seconds; whether the lock is held now."""
+
+    def release(self) -> None:
+        """Give the lock back; nothing when it is not held."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class InProcessLock:
+    """A lock among the threads of this process that use the same name (for a table: its root)."""
+
+    def __init__(self, name: str, timeout: float = 60.0) -> None:
+        self.name = name
+        self.timeout = timeout
+        with _registry_guard:
+            self._lock = _registry.setdefault(name, threading.Lock())
+        self._held = False
+
+    @property
+    def held(self) -> bool:
+        """Whether this object holds the lock."""
+        return self._held
+
+    def acquire(self, timeout: float) -> bool:
+        """Try for ``timeout`` seconds; whether the lock is held now."""
+        got = self._lock.acquire(timeout=max(timeout, 0.0))
+        if got:
+            self._held = True
+        return got
+
+    def release(self) -> None:
+        """Give the lock back; nothing when it is not held."""
+        if self._held:
+            self._held = False
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        if not self.acquire(self.timeout):
+            raise LockError(f"another thread of this process holds the lock of {self.name!r} since {self.timeout:g} s")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class FolderLock:
+    """Mutual exclusion of all threads and processes of this host, on an existing folder, leaving no file behind.
+
+    The kernel drops it when its holder dies.
+    """
+
+    def __init__(self, storage: LocalStorage, folder: str, timeout: float = 60.0) -> None:
+        self._folder = storage.local_path(folder)
+        self.timeout = timeout
+        self._handle: int | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this object holds the lock."""
+        return self._handle is not None
+
+    def acquire(self, timeout: float) -> bool:
+        """Try for ``timeout`` seconds; whether the lock is held now. ``NotFoundError`` without the folder."""
+        deadline = time.monotonic() + timeout
+        with posix.errors(self._folder):
+            handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        pause = 0.0005
+        try:
+            while not posix.try_flock(handle, self._folder):
+                if time.monotonic() >= deadline:
+                    os.close(handle)
+                    return False
+                time.sleep(pause)
+                pause = min(pause * 1.5, 0.02)
+        except BaseException:
+            os.close(handle)
+            raise
+        self._handle = handle
+        return True
+
+    def release(self) -> None:
+        """Give the lock back; nothing when it is not held."""
+        if self._handle is not None:
+            handle, self._handle = self._handle, None
+            fcntl.flock(handle, fcntl.LOCK_UN)  # a forked child may keep the descriptor open
+            os.close(handle)
+
+    def __enter__(self) -> Self:
+        if not self.acquire(self.timeout):
+            raise LockError(f"another process holds the lock on folder {self._folder!r} since {self.timeout:g} s")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def host_lock(storage: Storage, folder: str = ".hoodie") -> Lock:
+    """The widest lock that a storage gives without leaving a trace: among all processes of this host that use the
+    same table on a local file system, else among the threads of this process. For short critical sections such as
+    taking an instant time; writers that need more name a lock provider."""
+    while isinstance(storage, FaultyStorage):
+        storage = storage.inner
+    if isinstance(storage, LocalStorage):
+        return FolderLock(storage, folder)
+    return InProcessLock(f"host:{storage.root}/{folder}")

@@ -1,0 +1,140 @@
+"""What :mod:`pyhudi.storage.local` needs of the operating system: names that stay hidden, locks, links, errors."""
+
+# Plain strings and descriptors rather than pathlib: listings run over a million files, and flags matter here.
+# ruff: noqa: PTH103, PTH104, PTH108, PTH118, PTH120
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+
+from pyhudi.errors import AlreadyExistsError, NotFoundError, StorageError
+
+TEMP_PREFIX = ".pyhudi-tmp-"
+#: what ``link`` says on file systems without hard links
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV}
+
+
+def try_flock(handle: int, folder: str) -> bool:
+    """Take the exclusive lock of an open folder if it is free."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise StorageError(
+            f"the file system of {folder!r} has no locks ({error.strerror}); mount it with them"
+        ) from error
+    return True
+
+
+@contextlib.contextmanager
+def folder_locked(folder: str) -> Iterator[None]:
+    """Short critical section on a folder, for conditional replacement."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        while not try_flock(handle, folder):
+            time.sleep(0.001)
+        yield
+    finally:
+        fcntl.flock(handle, fcntl.LOCK_UN)
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def errors(path: str, *, absent_ok: bool = False) -> Iterator[None]:
+    """Turn the operating system's errors into ours; with ``absent_ok`` a missing file just ends the block."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if not absent_ok:
+            raise translated(error, path) from error
+    except OSError as error:
+        raise translated(error, path) from error
+
+
+def translated(error: OSError, path: str) -> StorageError:
+    """Our error for an operating system's."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+        return NotFoundError(f"no file {path!r} ({error.filename})")
+    if isinstance(error, FileExistsError):
+        return AlreadyExistsError(f"file {path!r} exists already ({error.filename})")
+    return StorageError(f"{path!r}: {error.strerror or error} ({error.filename})")
+
+
+def is_file(mode: int) -> bool:
+    """Whether ``st_mode`` is that of a regular file."""
+    return mode & 0o170000 == 0o100000
+
+
+def is_hidden_side_file(name: str) -> bool:
+    """Checksum files of Hadoop and our temporary files: no files of the table."""
+    return name[0] == "." and (name.endswith(".crc") or name.startswith(TEMP_PREFIX))
+
+
+def version(found: os.stat_result) -> str:
+    """A text that differs between any two contents of a file: time in ns, size, inode."""
+    return f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
+
+
+def stream_temporary(full: str) -> str:
+    """Fixed by the final name, so that whoever deletes the unfinished file finds it; hashed, so that nobody takes it
+    for a data or log file."""
+    folder, name = os.path.split(full)
+    return os.path.join(folder, TEMP_PREFIX + hashlib.blake2b(os.fsencode(name), digest_size=12).hexdigest())
+
+
+def drop_checksum(full: str) -> None:
+    """Remove the checksum file that Hadoop may have put beside a file."""
+    folder, name = os.path.split(full)
+    remove(os.path.join(folder, f".{name}.crc"))
+
+
+def remove(full: str) -> None:
+    """Delete a file if it is there."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.unlink(full)
+
+
+def open_new(full: str) -> int:
+    """Descriptor of a new, empty file; its folder is made when it is missing."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    for _ in range(10):  # another process may remove the folder again
+        try:
+            return os.open(full, flags, 0o666)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+    return os.open(full, flags, 0o666)
+
+
+def sync(full: str) -> None:
+    """Wait until a file or folder is on the disk."""
+    handle = os.open(full, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:  # some mounted file systems cannot sync a folder
+        if error.errno not in (errno.EINVAL, errno.EBADF, errno.EOPNOTSUPP):
+            raise
+    finally:
+        os.close(handle)
+
+
+def link(temporary: str, full: str) -> None:
+    """Give the temporary file its name if nobody has it."""
+    try:
+        os.link(temporary, full)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # no hard links here: exclusive among the writers of this library, and still never half-written
+        with folder_locked(os.path.dirname(full)):
+            if os.path.lexists(full):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), full) from error
+            os.rename(temporary, full)

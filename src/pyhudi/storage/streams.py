@@ -1,0 +1,177 @@
+"""Objects as files: reading at random places, writing a stream of unknown length with bounded memory."""
+
+from __future__ import annotations
+
+import io
+import queue
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.errors import StorageError
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class RangeReader(Protocol):
+        """The part of ``Storage`` that a reader needs."""
+
+        def read_range(self, path: str, offset: int, length: int) -> bytes: ...
+
+
+#: least bytes of one request: below this the round trip costs more than the bytes
+_READ_AHEAD = 256 * 1024
+#: size of one part of a streamed upload, and how many travel at once
+_PART = 8 * 1024 * 1024
+_PARTS_AT_ONCE = 3
+
+
+class ObjectReader(io.RawIOBase):
+    """Random access to an object; each read is one range request, or none if the last one covered it."""
+
+    def __init__(self, storage: RangeReader, path: str, size: int) -> None:
+        self._storage = storage
+        self._path = path
+        self._size = size
+        self._position = 0
+        self._ahead_start = 0
+        self._ahead = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise ValueError(f"cannot seek to {base + offset}, before the start of {self._path!r}")
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = max(self._size - self._position, 0)
+        length = left if size is None or size < 0 else min(size, left)
+        if length == 0:
+            return b""
+        skip = self._position - self._ahead_start
+        if not 0 <= skip <= len(self._ahead) - length:
+            wanted = min(max(length, _READ_AHEAD), left)
+            self._ahead_start = self._position
+            self._ahead = self._storage.read_range(self._path, self._position, wanted)
+            skip = 0
+            if len(self._ahead) < length:
+                raise StorageError(f"{self._path!r} became shorter while it was read")
+        self._position += length
+        return self._ahead if skip == 0 and len(self._ahead) == length else self._ahead[skip : skip + length]
+
+    def readall(self) -> bytes:
+        return self.read()
+
+    def readinto(self, buffer: Any, /) -> int:
+        part = self.read(len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
+
+
+class Upload(io.RawIOBase):
+    """A sink whose object appears with :meth:`finish` and never after :meth:`abandon`.
+
+    Up to one part is kept and put in one request; more is a multipart upload that a thread feeds, with at most
+    ``_PARTS_AT_ONCE`` parts on their way and two waiting, so memory stays bounded however fast the writer is.
+    ``close`` only ends the writing: the object appears when the block around it ends well.
+    """
+
+    def __init__(self, library: Any, store: Any, key: str) -> None:
+        self._library = library
+        self._store = store
+        self._key = key
+        self._pending = bytearray()
+        self._written = 0
+        self._parts: queue.Queue[bytes | BaseException | None] = queue.Queue(maxsize=2)
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._written
+
+    def write(self, data: Any, /) -> int:
+        if self.closed:
+            raise ValueError("the output is closed")
+        view = memoryview(data).cast("B")
+        self._pending += view
+        self._written += len(view)
+        while len(self._pending) > _PART:
+            part = bytes(self._pending[:_PART])
+            del self._pending[:_PART]
+            self._hand_over(part)
+        return len(view)
+
+    def finish(self) -> None:
+        """Make the object appear."""
+        self.close()
+        if self._thread is None:
+            self._library.put(self._store, self._key, bytes(self._pending), use_multipart=False)
+            return
+        self._hand_over(bytes(self._pending))
+        self._hand_over(None)
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def abandon(self) -> None:
+        """Stop and take back what was sent."""
+        self.close()
+        self._pending.clear()
+        if self._thread is not None:
+            self._hand_over(_AbandonedError(), even_if_failed=True)
+            self._thread.join()
+
+    def _hand_over(self, part: bytes | BaseException | None, *, even_if_failed: bool = False) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._send, name="pyhudi-upload", daemon=True)
+            self._thread.start()
+        while True:
+            if self._failure is not None:
+                if even_if_failed:
+                    return
+                raise self._failure
+            try:
+                self._parts.put(part, timeout=0.05)
+                return
+            except queue.Full:
+                continue
+
+    def _send(self) -> None:
+        try:
+            self._library.put(
+                self._store,
+                self._key,
+                self._received(),
+                use_multipart=True,
+                chunk_size=_PART,
+                max_concurrency=_PARTS_AT_ONCE,
+            )
+        except BaseException as error:  # handed to the writing thread
+            self._failure = error
+
+    def _received(self) -> Iterator[bytes]:
+        while True:
+            part = self._parts.get()
+            if part is None:
+                return
+            if isinstance(part, BaseException):
+                raise part
+            if part:
+                yield part
+
+
+class _AbandonedError(Exception):
+    """Makes the object library abort a multipart upload."""
