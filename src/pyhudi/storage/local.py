@@ -179,8 +179,7 @@ class LocalStorage:
             except AlreadyExistsError as error:
                 raise PreconditionFailedError(f"{self.uri(path)!r} exists already") from error
         full = self.local_path(path)
-        with posix.errors(path, absent_ok=True), posix.folder_locked(os.path.dirname(full)):
-            found = os.stat(full)
+        with posix.errors(path, absent_ok=True), posix.file_locked(full) as found:
             if posix.version(found) == version:
                 with self._temporary(full, data) as temporary:
                     # the clock of a file system ticks slowly; two changes within a tick must still differ

@@ -1,11 +1,12 @@
 """What :mod:`pyhudi.storage.local` needs of the operating system: names that stay hidden, locks, links, errors."""
 
 # Plain strings and descriptors rather than pathlib: listings run over a million files, and flags matter here.
-# ruff: noqa: PTH103, PTH104, PTH108, PTH118, PTH120
+# ruff: noqa: PTH103, PTH104, PTH108, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import hashlib
@@ -18,32 +19,42 @@ from pyhudi.errors import AlreadyExistsError, NotFoundError, StorageError
 TEMP_PREFIX = ".pyhudi-tmp-"
 #: what ``link`` says on file systems without hard links
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV}
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
 
 
-def try_flock(handle: int, folder: str) -> bool:
-    """Take the exclusive lock of an open folder if it is free."""
+def try_flock(handle: int, full: str) -> bool:
+    """Take the exclusive lock of an open file or folder if it is free."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:
         raise StorageError(
-            f"the file system of {folder!r} has no locks ({error.strerror}); mount it with them"
+            f"the file system of {full!r} has no locks ({error.strerror}); mount it with them"
         ) from error
     return True
 
 
 @contextlib.contextmanager
-def folder_locked(folder: str) -> Iterator[None]:
-    """Short critical section on a folder, for conditional replacement."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        while not try_flock(handle, folder):
-            time.sleep(0.001)
-        yield
-    finally:
-        fcntl.flock(handle, fcntl.LOCK_UN)
-        os.close(handle)
+def file_locked(full: str) -> Iterator[os.stat_result]:
+    """Short critical section of all who would replace a file by renaming another one over it.
+
+    The lock is on the file that has the name now; who waited for it and finds that the name has passed to another
+    file begins anew. ``FileNotFoundError`` without the file.
+    """
+    while True:
+        handle = os.open(full, os.O_RDWR)  # network file systems lock only what is open for writing
+        try:
+            while not try_flock(handle, full):
+                time.sleep(0.001)
+            found = os.fstat(handle)
+            if os.stat(full).st_ino == found.st_ino:
+                yield found
+                return
+        finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)  # a forked child may keep the descriptor open
+            os.close(handle)
 
 
 @contextlib.contextmanager
@@ -133,8 +144,19 @@ def link(temporary: str, full: str) -> None:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        # no hard links here: exclusive among the writers of this library, and still never half-written
-        with folder_locked(os.path.dirname(full)):
-            if os.path.lexists(full):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), full) from error
-            os.rename(temporary, full)
+        _rename_without_replacing(temporary, full)
+
+
+def _rename_without_replacing(temporary: str, full: str) -> None:
+    """Linux's ``renameat2(RENAME_NOREPLACE)``, for file systems that have no hard links."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        code = errno.ENOSYS
+    else:
+        if rename(_AT_FDCWD, os.fsencode(temporary), _AT_FDCWD, os.fsencode(full), _RENAME_NOREPLACE) == 0:
+            return
+        code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL):
+        raise StorageError(f"the file system of {full!r} can neither link nor rename safely; a table cannot live there")
+    raise OSError(code, os.strerror(code), full)

@@ -1,0 +1,134 @@
+"""Heartbeats: how a writer shows that it is still alive while other writers may clean up after failed ones.
+
+``.hoodie/.heartbeat/<instant>`` is an empty file that its writer rewrites again and again; its modification time
+counts. A writer that was silent for more than ``tolerable_misses`` + 1 intervals is taken for dead, and its write may
+be rolled back. The file goes when the write is completed; after a crash it stays and ages.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+from pyhudi.errors import ConflictError
+from pyhudi.storage import Storage
+
+HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
+INTERVAL_KEY = "hoodie.client.heartbeat.interval_in_ms"
+MISSES_KEY = "hoodie.client.heartbeat.tolerable.misses"
+DEFAULT_INTERVAL_MS = 60_000
+DEFAULT_TOLERABLE_MISSES = 2
+
+_log = logging.getLogger(__name__)
+
+
+def heartbeat_path(instant: str) -> str:
+    """The heartbeat file of an instant, relative to the table's root."""
+    return f"{HEARTBEAT_FOLDER}/{instant}"
+
+
+class Heartbeat:
+    """The heartbeat of one write; ``with heartbeat:`` starts it, and ends it however the block ends."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        instant: str,
+        *,
+        interval_ms: int = DEFAULT_INTERVAL_MS,
+        tolerable_misses: int = DEFAULT_TOLERABLE_MISSES,
+    ) -> None:
+        self.storage = storage
+        self.instant = instant
+        self._interval = interval_ms / 1000
+        self._patience = self._interval * (tolerable_misses + 1)
+        self._last = 0.0
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def path(self) -> str:
+        """The heartbeat file, relative to the table's root."""
+        return heartbeat_path(self.instant)
+
+    @property
+    def running(self) -> bool:
+        """Whether the file is being refreshed."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def expired(self) -> bool:
+        """Whether others may take this writer for dead by now."""
+        return time.monotonic() - self._last > self._patience
+
+    def start(self) -> None:
+        """Write the file and refresh it in a thread until :meth:`stop`; nothing when it runs already."""
+        if self.running:
+            return
+        self.refresh()
+        self._ended.clear()
+        self._thread = threading.Thread(target=self._beat, name=f"pyhudi-heartbeat-{self.instant}", daemon=True)
+        self._thread.start()
+
+    def refresh(self) -> None:
+        """Write the file now."""
+        begun = time.monotonic()
+        self.storage.write(self.path, b"")
+        self._last = begun
+
+    def check(self) -> None:
+        """``ConflictError`` when this writer was silent so long that another one may have rolled its write back."""
+        if self.expired:
+            raise ConflictError(
+                f"the heartbeat of instant {self.instant} could not be refreshed for more than {self._patience:g} s, "
+                "so another writer may have rolled it back; run the write again"
+            )
+
+    def stop(self) -> None:
+        """End the refreshing and remove the file."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self.storage.delete(self.path)
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self._interval):
+            try:
+                self.refresh()
+            except Exception as error:
+                _log.warning("heartbeat of instant %s not refreshed: %s", self.instant, error)
+            except BaseException:  # a test's simulated death
+                return
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def is_dead(
+    storage: Storage,
+    instant: str,
+    *,
+    interval_ms: int = DEFAULT_INTERVAL_MS,
+    tolerable_misses: int = DEFAULT_TOLERABLE_MISSES,
+    now_ms: int | None = None,
+) -> bool:
+    """Whether the writer of an instant is taken for dead: no heartbeat file, or one that is too old.
+
+    ``now_ms`` is epoch milliseconds; by default this machine's clock, which may differ from the storage's by less than
+    an interval.
+    """
+    found = storage.stat(heartbeat_path(instant))
+    if found is None:
+        return True
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    return now_ms - found.mtime_ms > interval_ms * (tolerable_misses + 1)

@@ -1,0 +1,114 @@
+"""Markers: the names of the data files that an unfinished write may have made.
+
+A marker is there before its data file is begun, and all of them go when the write is completed or rolled back. So
+whatever a failed write left is found without listing the table. They are in ``.hoodie/.temp/<instant>/``, either one
+empty file each (``DIRECT``, the way of this library, as executors need no server for it) or as lines of the files
+``MARKERS0``, ``MARKERS1``, … (``TIMELINE_SERVER_BASED``, the usual way of Apache Hudi on the JVM).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import AlreadyExistsError, CorruptInstantError
+from pyhudi.storage import Storage, join_path
+
+TEMP_FOLDER = ".hoodie/.temp"
+TYPE_FILE = "MARKERS.type"
+
+#: one row a marker; ``data_path`` is relative to the table's root, ``partition`` is "" in a table without partitions
+MARKER_SCHEMA = pa.schema(
+    [("partition", pa.string()), ("file_name", pa.string()), ("data_path", pa.string()), ("io_type", pa.string())]
+)
+
+_MARKER = r"(?s)^(?P<data_path>.*)\.marker\.(?P<io_type>CREATE|MERGE|APPEND)$"
+_LISTED = re.compile(r"MARKERS\d+", re.ASCII)
+
+
+class IOType(StrEnum):
+    """What a task does: make a new file (also a new log file from table version 8 on), make a new version of an
+    existing base file, or append to a log file (table version 6)."""
+
+    CREATE = "CREATE"
+    MERGE = "MERGE"
+    APPEND = "APPEND"
+
+
+class Markers:
+    """The markers of one instant. Pickles, so that executors can create them."""
+
+    def __init__(self, storage: Storage, instant: str) -> None:
+        self.storage = storage
+        self.instant = instant
+
+    @property
+    def folder(self) -> str:
+        """The folder of the markers, relative to the table's root."""
+        return f"{TEMP_FOLDER}/{self.instant}"
+
+    def create(self, partition: str, file_name: str, io_type: IOType, *, exist_ok: bool = False) -> None:
+        """Announce a data file; to be called before the file is begun.
+
+        A file name holds the attempt of its task, so a marker that exists already means that two attempts write the
+        same file: ``AlreadyExistsError``, unless ``exist_ok`` (for log files that one task opens several times).
+        """
+        try:
+            self.storage.create(join_path(self.folder, partition, f"{file_name}.marker.{io_type.value}"), b"")
+        except AlreadyExistsError:
+            if not exist_ok:
+                raise
+
+    def list(self) -> pa.Table:
+        """All markers, of both kinds, as :data:`MARKER_SCHEMA`, each once.
+
+        ``CorruptInstantError`` when the kind is unknown or a line is no marker: then some data file may be unnamed, and
+        only a listing of the table can tell.
+        """
+        found = self.storage.list(self.folder, recursive=True)
+        below = pc.utf8_slice_codeunits(found["path"], len(self.folder) + 1)
+        is_marker = pc.match_substring_regex(below, _MARKER)
+        # an empty log file of a partition cannot be mistaken: the files of the other kind are directly in the folder
+        others = below.filter(pc.invert(is_marker)).to_pylist()
+        if TYPE_FILE in others:
+            self._check_type()
+        chunks = [below.filter(is_marker).combine_chunks()]
+        chunks += [self._lines(name) for name in others if _LISTED.fullmatch(name)]
+        markers = pc.unique(pa.chunked_array(chunks, pa.string()))
+        parts = pc.extract_regex(markers, _MARKER)
+        data_path, io_type = pc.struct_field(parts, "data_path"), pc.struct_field(parts, "io_type")
+        file_name = pc.replace_substring_regex(data_path, r"(?s)^.*/", "")
+        partition = pc.replace_substring_regex(data_path, r"/?[^/]*$", "")
+        return pa.table([partition, file_name, data_path, io_type], schema=MARKER_SCHEMA)
+
+    def _check_type(self) -> None:
+        kind = self.storage.read(f"{self.folder}/{TYPE_FILE}").decode("utf-8", "replace").strip()
+        if kind not in ("DIRECT", "TIMELINE_SERVER_BASED"):
+            raise CorruptInstantError(f"the markers in {self.folder!r} are of an unknown kind {kind!r}")
+
+    def _lines(self, name: str) -> pa.Array:
+        """The lines of a ``MARKERS<n>`` file. A last line without its end was being written when the writer died: the
+        data file of it was not begun."""
+        path = f"{self.folder}/{name}"
+        try:
+            text = self.storage.read(path).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise CorruptInstantError(f"marker file {path!r} is not UTF-8: {error}") from error
+        lines = pa.array([line for line in text.split("\n")[:-1] if line], pa.string())
+        bad = lines.filter(pc.invert(pc.match_substring_regex(lines, _MARKER)))
+        if len(bad):
+            raise CorruptInstantError(f"marker file {path!r} has a line that is no marker: {bad[0].as_py()!r}")
+        return lines
+
+    def delete(self) -> None:
+        """Remove all markers of the instant."""
+        self.storage.delete_tree(self.folder)
+
+
+def marked_instants(storage: Storage) -> Iterator[str]:
+    """The instants that have markers."""
+    yield from storage.list_dirs(TEMP_FOLDER)
