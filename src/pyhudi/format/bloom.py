@@ -162,14 +162,14 @@ class BloomFilter:
             mask = np.left_shift(np.uint8(1), (position & np.uint32(7)).astype(np.uint8))
             for row, hit in zip(self.rows, hits, strict=True):
                 hit &= (row[byte] & mask) != 0
-            alive = hits.any(axis=0)
+            alive: npt.NDArray[np.bool_] = np.logical_or.reduce(hits, axis=0)
             count = int(np.count_nonzero(alive))
             if count == 0:
                 return
             if count < 0.8 * len(block):
                 block, h, hits = block.keep(alive), h[alive], np.compress(alive, hits, axis=1)
                 scratch = np.empty_like(h)
-        found[block.index[hits.any(axis=0)]] = True
+        found[block.index[np.logical_or.reduce(hits, axis=0)]] = True
 
 
 def _read_header(data: bytes, at: int) -> tuple[int, int]:

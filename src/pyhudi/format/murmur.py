@@ -11,6 +11,7 @@ differs from plain MurmurHash2 where such a byte is 0x80 or more.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -39,7 +40,8 @@ class KeyBlock:
     words: U32
     """Mixed four-byte blocks, shape (blocks, keys)."""
     factors: U32 | None
-    """What the hash is multiplied with before ``words`` is mixed in, same shape; 1 pads shorter keys. None: all equal M."""
+    """What the hash is multiplied with before each of ``words`` is mixed in, same shape: M, or 1 to pad shorter keys.
+    None where no key is padded."""
     tail: U32
     """The bytes after the last whole block, as they are mixed in; 0 where there are none."""
     tail_factors: U32
@@ -136,7 +138,7 @@ def _lay_out(array: pa.Array, lengths: npt.NDArray[np.int32], index: npt.NDArray
     tail = np.zeros(n, np.uint32)
     at = 0
     edges = [0, *(np.flatnonzero(np.diff(lengths)) + 1).tolist(), n]
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in itertools.pairwise(edges):
         length, count = int(lengths[begin]), end - begin
         rows = data[at : at + length * count].reshape(count, length)
         at += length * count

@@ -1,0 +1,359 @@
+"""Base files in Parquet, written by streaming Arrow batches and read back as such.
+
+The file has the physical types that Apache Hudi writes: decimals as fixed-length bytes, timestamps as INT64, never
+INT96; lists and maps in the standard three-level form. The Arrow schema itself is not stored: readers derive it from
+the Parquet types, as they do for files of other writers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pyhudi.errors import ConfigError, FormatError
+from pyhudi.format import basefile
+from pyhudi.format.basefile import BloomOptions, FileSummary, Footer, KeyRecorder
+from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
+
+CODECS: Mapping[str, str] = {
+    "uncompressed": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "zstd": "zstd",
+    "lz4_raw": "lz4",  # what pyarrow calls lz4 is Parquet's LZ4_RAW
+    "brotli": "brotli",
+}
+"""Names of `hoodie.parquet.compression.codec` and what pyarrow calls them."""
+
+REPEATING = frozenset((COMMIT_TIME, PARTITION_PATH, FILE_NAME, OPERATION))
+"""Meta columns with few distinct values: kept as Arrow dictionaries, so that no text is repeated in memory."""
+UNIQUE = frozenset((COMMIT_SEQNO, RECORD_KEY))
+"""Meta columns where every value is another: a dictionary would only be tried and given up."""
+
+_DICTIONARY_TYPE = pa.dictionary(pa.int32(), pa.string())
+_SAMPLE_ROWS = 65_536
+_DISTINCT_LIMIT = 0.7
+_FIRST_RATIO = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetOptions:
+    """How Parquet files are written.
+
+    ``block_size`` bounds a row group by the Arrow bytes of its rows (`hoodie.parquet.block.size`), and so the memory
+    that a writer needs; ``page_size`` is in encoded bytes. ``level`` None leaves it to the codec.
+    """
+
+    codec: str = "zstd"
+    level: int | None = None
+    block_size: int = 120 * 1024 * 1024
+    page_size: int = 1024 * 1024
+    dictionary: bool = True
+
+    def __post_init__(self) -> None:
+        if self.codec.lower() not in CODECS:
+            raise ConfigError(f"Parquet codec {self.codec!r} cannot be written; there are: {', '.join(CODECS)}")
+        if self.block_size < 1 or self.page_size < 1:
+            raise ConfigError(f"Parquet block size {self.block_size} and page size {self.page_size} must be positive")
+
+
+def file_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the Arrow schema under which batches are buffered: repeating meta columns as dictionaries."""
+    return pa.schema(
+        [field.with_type(_DICTIONARY_TYPE) if field.name in REPEATING else field for field in schema.remove_metadata()]
+    )
+
+
+class BaseFileWriter:
+    """Streams batches into one Parquet file. Use as a context manager: an error inside leaves the file unfinished.
+
+    Args:
+        sink: a path, or an open binary file (which stays open).
+        schema: the file's columns, meta columns included, as plain types.
+        avro_schema: JSON text for the footer; None leaves it out, as the original's row writer does.
+        bloom: how the bloom filter of ``key_column`` is made; None leaves filter and key range out.
+        constants: columns that are the same in every row, missing in the batches: name → text or None for null.
+    """
+
+    def __init__(
+        self,
+        sink: Any,
+        schema: pa.Schema,
+        *,
+        avro_schema: str | None = None,
+        options: ParquetOptions | None = None,
+        bloom: BloomOptions | None = None,
+        key_column: str = RECORD_KEY,
+        constants: Mapping[str, str | None] | None = None,
+    ) -> None:
+        self._sink = sink
+        self._schema = file_schema(schema)
+        self._avro_schema = avro_schema
+        self._options = options or ParquetOptions()
+        self._keys = None if bloom is None else KeyRecorder(bloom)
+        self._key_column = key_column
+        self._constants = {name: _constant(value) for name, value in (constants or {}).items()}
+        self._output = _open(sink)
+        self._start = self._output.tell()
+        self._writer: pq.ParquetWriter | None = None
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = 0
+        self._flushed_bytes = 0
+        self._num_rows = 0
+        self._closed = False
+
+    @property
+    def num_rows(self) -> int:
+        """Rows taken so far."""
+        return self._num_rows
+
+    @property
+    def estimated_size(self) -> int:
+        """Bytes that the file would have if it were closed now, without the footer: measured for what is written,
+        estimated by the same ratio for what waits."""
+        written = self._output.tell() - self._start
+        ratio = written / self._flushed_bytes if self._flushed_bytes else _FIRST_RATIO
+        return int(written + ratio * self._pending_bytes)
+
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Take rows. Columns are matched by name; types must be the schema's, dictionary-encoded or not."""
+        for part in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
+            if part.num_rows == 0:
+                continue
+            laid = self._lay_out(part)
+            self._pending.append(laid)
+            self._pending_bytes += sum(column.nbytes for column in laid.columns)
+            self._num_rows += part.num_rows
+            if self._pending_bytes >= self._options.block_size:
+                self._flush()
+
+    def close(self) -> FileSummary:
+        """Write what waits and the footer; return what the file holds."""
+        if self._closed:
+            raise FormatError("the base file is closed already")
+        self._flush()
+        writer = self._open_writer()
+        entries = {} if self._keys is None else self._keys.footer()
+        if self._avro_schema is not None:
+            entries |= {basefile.AVRO_SCHEMA_KEY: self._avro_schema, basefile.WRITER_MODEL_KEY: "avro"}
+        if entries:
+            writer.add_key_value_metadata(entries)
+        writer.close()
+        self._output.flush()
+        size = self._output.tell() - self._start
+        self._release()
+        keys = self._keys
+        return FileSummary(
+            self._num_rows, size, None if keys is None else keys.min_key, None if keys is None else keys.max_key
+        )
+
+    def abort(self) -> None:
+        """Drop what waits; a file at a path stays unfinished, for the caller to delete."""
+        if not self._closed:
+            self._release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abort()
+        elif not self._closed:
+            self.close()
+
+    def _release(self) -> None:
+        self._closed = True
+        self._pending, self._pending_bytes = [], 0
+        if self._output is not self._sink:
+            self._output.close()
+
+    def _lay_out(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = []
+        for field in self._schema:
+            constant = self._constants.get(field.name)
+            if constant is not None:
+                column = _repeat(constant, batch.num_rows, field.type)
+            else:
+                index = batch.schema.get_field_index(field.name)
+                if index < 0:
+                    raise FormatError(f"column {field.name!r} of the base file is missing in the rows to write")
+                column = _as_type(batch.column(index), field)
+            if self._keys is not None and field.name == self._key_column:
+                self._keys.add(column)
+            columns.append(column)
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        table = pa.Table.from_batches(self._pending, self._schema).unify_dictionaries()
+        writer = self._open_writer(table)
+        groups = max(1, self._pending_bytes // self._options.block_size)
+        writer.write_table(table, row_group_size=-(-table.num_rows // groups))
+        self._flushed_bytes += self._pending_bytes
+        self._pending, self._pending_bytes = [], 0
+
+    def _open_writer(self, sample: pa.Table | None = None) -> pq.ParquetWriter:
+        """Open the file at the first rows, which tell what columns deserve a dictionary."""
+        if self._writer is None:
+            options = self._options
+            self._writer = pq.ParquetWriter(
+                self._output,
+                self._schema,
+                compression=CODECS[options.codec.lower()],
+                compression_level=options.level,
+                data_page_size=options.page_size,
+                use_dictionary=_dictionary_columns(self._schema, sample) if options.dictionary else False,
+                store_schema=False,
+                store_decimal_as_integer=False,
+                use_compliant_nested_type=True,
+                write_page_index=True,
+                data_page_version="1.0",
+            )
+        return self._writer
+
+
+class _LeftOpen:
+    """A binary file that pyarrow may write to but not close."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """Leave the file open: its owner closes it."""
+
+
+def _open(sink: Any) -> Any:
+    if isinstance(sink, pa.NativeFile):
+        return sink
+    if hasattr(sink, "write"):
+        return pa.PythonFile(_LeftOpen(sink), mode="w")
+    return pa.OSFile(str(sink), mode="wb")
+
+
+def _constant(value: str | None) -> pa.Array:
+    return pa.array([value], pa.string())
+
+
+def _repeat(value: pa.Array, n: int, target: pa.DataType) -> pa.Array:
+    """Return ``n`` times the only value; without the text in memory n times where the target is a dictionary."""
+    if not pa.types.is_dictionary(target):
+        return pa.repeat(value[0], n).cast(target)
+    if value.null_count:
+        return pa.nulls(n, target)
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), n), value)
+
+
+def _as_type(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.type == field.type:
+        return column
+    if pa.types.is_dictionary(field.type):
+        if pa.types.is_dictionary(column.type):
+            return column.cast(field.type)
+        return column.cast(pa.string()).dictionary_encode()
+    if pa.types.is_dictionary(column.type) and column.type.value_type == field.type:
+        return column.dictionary_decode()
+    raise FormatError(f"column {field.name!r} has type {column.type}; the base file's schema says {field.type}")
+
+
+def _dictionary_columns(schema: pa.Schema, sample: pa.Table | None) -> list[str]:
+    """Name the columns where a dictionary is worth trying: those whose first rows repeat their values."""
+    chosen: list[str] = []
+    for field in schema:
+        if field.name in UNIQUE or pa.types.is_boolean(field.type):
+            continue
+        if sample is not None and not pa.types.is_nested(field.type) and field.name not in REPEATING:
+            head = sample.column(field.name).slice(0, _SAMPLE_ROWS)
+            if pc.count_distinct(head, mode="only_valid").as_py() > _DISTINCT_LIMIT * max(1, len(head)):
+                continue
+        chosen += _leaves(field.name, field.type)
+    return chosen
+
+
+def _leaves(path: str, data_type: pa.DataType) -> Iterator[str]:
+    """Yield the Parquet paths of the leaf columns, which is how pyarrow wants nested columns named."""
+    if pa.types.is_struct(data_type):
+        for child in data_type:
+            yield from _leaves(f"{path}.{child.name}", child.type)
+    elif pa.types.is_map(data_type):
+        yield from _leaves(f"{path}.key_value.key", data_type.key_type)
+        yield from _leaves(f"{path}.key_value.value", data_type.item_type)
+    elif pa.types.is_list(data_type) or pa.types.is_large_list(data_type) or pa.types.is_fixed_size_list(data_type):
+        yield from _leaves(f"{path}.list.element", data_type.value_type)
+    elif not pa.types.is_boolean(data_type):
+        yield path
+
+
+def open_file(source: Any, *, dictionary_columns: Sequence[str] = (), pre_buffer: bool = True) -> pq.ParquetFile:
+    """Open a base file (path, buffer or random-access file). ``dictionary_columns`` come back dictionary-encoded.
+
+    Raises:
+        FormatError: it is no Parquet file or its footer is broken.
+    """
+    try:
+        return pq.ParquetFile(source, read_dictionary=list(dictionary_columns), pre_buffer=pre_buffer)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+        raise FormatError(f"not a readable Parquet file: {e}") from e
+    except OSError as e:
+        if isinstance(e, FileNotFoundError) or e.errno is not None:
+            raise
+        raise FormatError(f"not a readable Parquet file: {e}") from e  # arrow reports broken footers as OSError
+
+
+def read_footer(source: Any) -> Footer:
+    """Return what Hudi keeps in the footer of a base file (path, buffer, random-access file or open ParquetFile)."""
+    file = source if isinstance(source, pq.ParquetFile) else open_file(source, pre_buffer=False)
+    entries = dict(file.metadata.metadata or {})
+    text = entries.get(basefile.BLOOM_KEY.encode()) or entries.get(basefile.OLD_BLOOM_KEY.encode())
+    return Footer(
+        num_rows=file.metadata.num_rows,
+        schema=file.schema_arrow.remove_metadata(),
+        avro_schema=basefile.as_text(entries, basefile.AVRO_SCHEMA_KEY),
+        min_key=basefile.as_text(entries, basefile.MIN_KEY),
+        max_key=basefile.as_text(entries, basefile.MAX_KEY),
+        bloom_type=basefile.as_text(entries, basefile.BLOOM_TYPE_KEY),
+        bloom_text=text,
+        metadata=file.metadata,
+    )
+
+
+def read_batches(
+    source: Any,
+    columns: Sequence[str] | None = None,
+    *,
+    batch_size: int = 65_536,
+    row_groups: Sequence[int] | None = None,
+    dictionary_columns: Sequence[str] = (),
+) -> Iterator[pa.RecordBatch]:
+    """Stream a base file's rows in order; memory is bounded by a few pages a column.
+
+    ``columns`` are top-level names (None: all); those that the file does not have are left out. Both list forms of
+    Hudi's writers come back as lists.
+    """
+    file = source if isinstance(source, pq.ParquetFile) else open_file(source, dictionary_columns=dictionary_columns)
+    names = file.schema_arrow.names
+    wanted = names if columns is None else [name for name in columns if name in names]
+    batches = file.iter_batches(batch_size=batch_size, columns=wanted, row_groups=row_groups)
+    try:
+        yield from batches
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+        raise FormatError(f"the Parquet file cannot be read: {e}") from e
