@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
-from pyhudi.errors import ConfigError, StorageError
+from pyhudi.errors import ConfigError, InvalidOptionError, StorageError
 from pyhudi.storage.base import Storage, clean_path, join_path
 from pyhudi.storage.local import FSYNC_KEY, LocalStorage
 from pyhudi.storage.objects import ObjectStorage
@@ -50,6 +51,7 @@ _HADOOP_S3 = {
     "fs.s3a.endpoint": "endpoint",
     "fs.s3a.endpoint.region": "region",
 }
+_RETRY_KEYS = {"max_retries", "retry_timeout"}
 _SECRET_WORDS = ("key", "token", "secret", "sas")
 
 
@@ -67,10 +69,8 @@ class Location:
 
     def connect(self, obstore: Any) -> Any:
         """The object library's store for the bucket."""
-        config: dict[str, Any] = {}
-        client: dict[str, Any] = {}
-        for name, value in self.settings.items():
-            (client if name in _CLIENT_KEYS else config)[name] = value
+        client = {name: value for name, value in self.settings.items() if name in _CLIENT_KEYS}
+        config = {name: value for name, value in self.settings.items() if name not in _CLIENT_KEYS | _RETRY_KEYS}
         if self.kind == "s3":
             config.setdefault("conditional_put", "etag")
             named = {"region", "aws_region", "default_region", "aws_default_region"} & config.keys()
@@ -78,7 +78,7 @@ class Location:
                 config["region"] = "us-east-1"  # any will do for compatible servers; Amazon's own names the right one
         try:
             make = getattr(obstore.store, _STORES[self.kind])
-            return make(self.bucket, config=config, client_options=client or None)
+            return make(self.bucket, config=config, client_options=client or None, retry_config=self._retrying())
         except obstore.exceptions.UnknownConfigurationKeyError as error:
             keys = ", ".join(sorted(PREFIX + name for name in self.settings if not _is_secret(name)))
             raise ConfigError(
@@ -86,6 +86,16 @@ class Location:
             ) from error
         except (obstore.exceptions.BaseError, ValueError) as error:
             raise StorageError(f"cannot open {self.root!r}: {_first(error)}") from error
+
+    def _retrying(self) -> dict[str, Any] | None:
+        """How often a failed request is sent again and for how many seconds at most; ``None``: the library's way."""
+        retry: dict[str, Any] = {}
+        for name in _RETRY_KEYS & self.settings.keys():
+            raw = self.settings[name]
+            if not raw.isdecimal():
+                raise InvalidOptionError(PREFIX + name, raw, "a whole number, 0 or more")
+            retry[name] = timedelta(seconds=int(raw)) if name == "retry_timeout" else int(raw)
+        return retry or None
 
 
 def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import (
     AlreadyExistsError,
+    HudiError,
     NotFoundError,
     PreconditionFailedError,
     SetupError,
@@ -248,7 +249,7 @@ class ObjectStorage:
         """Turn the object library's errors into ours."""
         try:
             yield
-        except StorageError:
+        except HudiError:
             raise
         except FileNotFoundError as error:
             raise NotFoundError(f"no object {self.uri(path)!r}") from error

@@ -1,7 +1,7 @@
 """What :mod:`pyhudi.storage.local` needs of the operating system: names that stay hidden, locks, links, errors."""
 
 # Plain strings and descriptors rather than pathlib: listings run over a million files, and flags matter here.
-# ruff: noqa: PTH103, PTH104, PTH108, PTH116, PTH118, PTH120
+# ruff: noqa: PTH103, PTH108, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 

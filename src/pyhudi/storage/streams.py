@@ -123,8 +123,7 @@ class Upload(io.RawIOBase):
         self._hand_over(bytes(self._pending))
         self._hand_over(None)
         self._thread.join()
-        if self._failure is not None:
-            raise self._failure
+        self._raise_failure()
 
     def abandon(self) -> None:
         """Stop and take back what was sent."""
@@ -140,14 +139,19 @@ class Upload(io.RawIOBase):
             self._thread.start()
         while True:
             if self._failure is not None:
-                if even_if_failed:
-                    return
-                raise self._failure
+                if not even_if_failed:
+                    self._raise_failure()
+                return
             try:
                 self._parts.put(part, timeout=0.05)
                 return
             except queue.Full:
                 continue
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            reason = str(self._failure).split("\n\nDebug source", 1)[0]
+            raise StorageError(f"upload of {self._key!r} failed: {reason}") from self._failure
 
     def _send(self) -> None:
         try:

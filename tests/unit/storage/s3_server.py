@@ -1,0 +1,86 @@
+"""A real S3-compatible server on the loopback, for tests.
+
+moto's server honours ``If-None-Match: *`` and ``If-Match`` on puts, but looks and puts in two steps, so two requests
+at the same moment may both succeed, which S3 rules out. Its puts are therefore done one after the other here; the
+clients, the protocol and the conditions are the real ones.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import urllib.request
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+
+class S3Server:
+    """A running server; ``options`` are what :func:`pyhudi.storage.open_storage` needs to reach it."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+        self.options = {
+            "pyhudi.storage.endpoint_url": endpoint,
+            "pyhudi.storage.allow_http": "true",
+            "pyhudi.storage.region": "us-east-1",
+            "pyhudi.storage.access_key_id": "test-id",
+            "pyhudi.storage.secret_access_key": "test-secret",
+        }
+
+    def request(self, method: str, path: str, data: bytes = b"") -> bytes:
+        """One plain request, past the object library."""
+        with urllib.request.urlopen(urllib.request.Request(self.endpoint + path, data, method=method)) as answer:
+            return bytes(answer.read())
+
+    def boto(self) -> Any:
+        """Amazon's own client."""
+        import boto3
+
+        return boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="id",
+            aws_secret_access_key="secret",
+        )
+
+    def fill(self, bucket: str, keys: Iterable[str]) -> None:
+        """Many small objects at once, without requests."""
+        from moto.core import DEFAULT_ACCOUNT_ID
+        from moto.s3.models import s3_backends
+
+        for key in keys:
+            s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(bucket, key, b"1")
+
+    def new_bucket(self) -> str:
+        """The name of a new, empty bucket."""
+        name = f"bucket-{uuid4().hex[:12]}"
+        self.request("PUT", f"/{name}")
+        return name
+
+
+@contextmanager
+def running_s3_server() -> Iterator[S3Server]:
+    """Start a server on a free port, and stop it at the end."""
+    from moto.s3 import responses
+    from moto.server import ThreadedMotoServer
+
+    one_at_a_time = threading.Lock()
+    put = responses.S3Response.put_object
+
+    def put_alone(self: Any) -> Any:
+        with one_at_a_time:
+            return put(self)
+
+    responses.S3Response.put_object = put_alone
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield S3Server(f"http://{host}:{port}")
+    finally:
+        server.stop()
+        responses.S3Response.put_object = put

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+from uuid import uuid4
+
+import pytest
+
+from pyhudi.errors import StorageError
+from pyhudi.storage import Storage, open_storage
+from tests.unit.storage.suite import StorageTests
+
+pytest.importorskip("obstore")
+
+
+class TestMemoryStorage(StorageTests):
+    across_processes = False
+
+    @pytest.fixture
+    def storage(self) -> Storage:
+        return open_storage(f"memory://{uuid4()}/some/table")
+
+
+class TestMemoryStorageWithoutPrefix(StorageTests):
+    across_processes = False
+
+    @pytest.fixture
+    def storage(self) -> Storage:
+        return open_storage(f"memory://{uuid4()}")
+
+
+def test_stores_of_one_name_are_one() -> None:
+    name = uuid4()
+    open_storage(f"memory://{name}/a").write("f", b"1")
+    assert open_storage(f"memory://{name}").read("a/f") == b"1"
+    assert not open_storage(f"memory://{uuid4()}/a").exists("f")
+
+
+def _read(data: bytes) -> str:
+    try:
+        pickle.loads(data).read("f")
+    except StorageError as error:
+        return str(error)
+    return "read"
+
+
+def test_another_process_is_told() -> None:
+    storage = open_storage(f"memory://{uuid4()}/t")
+    storage.write("f", b"1")
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert "memory of another process" in pool.apply(_read, (pickle.dumps(storage),))

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import time
+
+import pytest
+
+from pyhudi.errors import AlreadyExistsError, ConfigError, StorageError
+from pyhudi.storage import Storage, open_storage
+from tests.unit.storage.s3_server import S3Server
+from tests.unit.storage.suite import StorageTests, write_and_fail
+
+
+class TestS3Storage(StorageTests):
+    @pytest.fixture
+    def storage(self, s3: S3Server) -> Storage:
+        return open_storage(f"s3://{s3.new_bucket()}/lake/my table/é%2F", s3.options)
+
+    @pytest.fixture
+    def reopen_options(self, s3: S3Server) -> dict[str, str]:
+        return s3.options
+
+
+def test_a_whole_bucket(s3: S3Server) -> None:
+    storage = open_storage(f"s3a://{s3.new_bucket()}", s3.options)
+    storage.create("a/b", b"1")
+    storage.create("c", b"1")
+    assert sorted(storage.list(recursive=True)["path"].to_pylist()) == ["a/b", "c"]
+    assert storage.list()["path"].to_pylist() == ["c"]
+    assert storage.list_dirs() == ["a"]
+    storage.delete_tree("")
+    assert storage.list(recursive=True).num_rows == 0
+
+
+def test_addresses(s3: S3Server) -> None:
+    storage = open_storage("s3a://b/x/y/", s3.options)
+    assert storage.root == "s3://b/x/y"
+    assert storage.uri("p/f") == "s3a://b/x/y/p/f"
+
+
+def test_the_server_honours_conditions(s3: S3Server) -> None:
+    """Else the races below would prove nothing."""
+    storage = open_storage(f"s3://{s3.new_bucket()}", s3.options)
+    storage.create("f", b"1")
+    with pytest.raises(AlreadyExistsError):
+        storage.create("f", b"1")
+
+
+def test_objects_are_where_others_look(s3: S3Server) -> None:
+    bucket = s3.new_bucket()
+    open_storage(f"s3://{bucket}/t", s3.options).write("d=1%2F2/é f", b"content")
+    assert s3.boto().get_object(Bucket=bucket, Key="t/d=1%2F2/é f")["Body"].read() == b"content"
+
+
+def test_placeholders_of_folders_are_no_files(s3: S3Server) -> None:
+    bucket = s3.new_bucket()
+    for key in ("t/", "t/p=1/", "t/.hoodie/", "t/.hoodie/timeline/", "t/.hoodie/timeline/history/", "t/p=2/"):
+        s3.request("PUT", f"/{bucket}/{key}")
+    storage = open_storage(f"s3://{bucket}/t", s3.options)
+    assert storage.list(recursive=True).num_rows == 0
+    storage.create(".hoodie/timeline/1.commit.requested", b"")
+    storage.create("p=1/f", b"1")
+    storage.create("p=1/noextension", b"")
+    assert sorted(storage.list(recursive=True)["path"].to_pylist()) == [
+        ".hoodie/timeline/1.commit.requested",
+        "p=1/f",
+        "p=1/noextension",
+    ]
+    assert storage.list("p=1", recursive=True).num_rows == storage.list("p=1").num_rows == 2
+    assert storage.list("p=2").num_rows == storage.list(".hoodie/timeline/history").num_rows == 0
+    assert storage.list_dirs() == [".hoodie", "p=1", "p=2"]
+
+
+def test_listing_is_paged(s3: S3Server) -> None:
+    bucket = s3.new_bucket()
+    storage = open_storage(f"s3://{bucket}/t", s3.options)
+    s3.fill(bucket, (f"t/d/{number}" for number in range(2_100)))
+    assert storage.list("d").num_rows == storage.list(recursive=True).num_rows == 2_100
+    storage.delete_tree("d")
+    assert storage.list(recursive=True).num_rows == 0
+
+
+def test_an_abandoned_upload_is_taken_back(s3: S3Server) -> None:
+    bucket = s3.new_bucket()
+    storage = open_storage(f"s3://{bucket}", s3.options)
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail(storage, "f", b"x" * 40_000_000)
+    assert b"<Upload>" not in s3.request("GET", f"/{bucket}?uploads")
+    assert storage.list().num_rows == 0
+
+
+def test_a_failing_upload_is_an_error(s3: S3Server) -> None:
+    storage = open_storage("s3://no-such-bucket", s3.options)
+
+    def stream(blocks: int) -> None:
+        with storage.open_output("f") as out:
+            for _ in range(blocks):
+                out.write(b"x" * 10_000_000)
+                time.sleep(0.01)
+
+    for blocks in (0, 10):
+        with pytest.raises(StorageError, match=r"no-such-bucket|upload of 'f'"):
+            stream(blocks)
+
+
+def test_reading_asks_for_ranges_only(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = open_storage(f"s3://{s3.new_bucket()}", s3.options)
+    storage.write("f", bytes(range(256)) * 20_000)
+    requests: list[tuple[int, int]] = []
+    real = type(storage).read_range
+
+    def spy(self: Storage, path: str, offset: int, length: int) -> bytes:
+        requests.append((offset, length))
+        return real(self, path, offset, length)
+
+    monkeypatch.setattr(type(storage), "read_range", spy)
+    with storage.open_input("f") as file:
+        file.seek(1_000_000)
+        assert file.read(3) == bytes([64, 65, 66])
+        assert file.read(4) == bytes([67, 68, 69, 70])
+        assert file.read_at(2_000_000, 2_000_000)[:1] == bytes([128])
+    assert [length for _, length in requests] == [256 * 1024, 2_000_000]
+
+
+def test_settings_of_a_spark_session(s3: S3Server) -> None:
+    bucket = s3.new_bucket()
+    hadoop = {
+        "fs.s3a.endpoint": s3.endpoint,
+        "spark.hadoop.fs.s3a.access.key": "id",
+        "spark.hadoop.fs.s3a.secret.key": "secret",
+    }
+    storage = open_storage(f"s3a://{bucket}/t", hadoop)
+    storage.write("f", b"1")
+    assert open_storage(f"s3://{bucket}/t", s3.options).read("f") == b"1"
+
+
+def test_settings_of_the_environment(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "AWS_ENDPOINT_URL": s3.endpoint,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "id",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+    }.items():
+        monkeypatch.setenv(name, value)
+    storage = open_storage(f"s3://{s3.new_bucket()}/t")
+    storage.write("f", b"1")
+    assert storage.read("f") == b"1"
+
+
+def test_unknown_setting(s3: S3Server) -> None:
+    storage = open_storage("s3://b/t", {**s3.options, "pyhudi.storage.acess_key": "x"})
+    with pytest.raises(ConfigError, match="acess_key"):
+        storage.read("f")
+
+
+def test_secrets_are_not_shown(s3: S3Server) -> None:
+    storage = open_storage("s3://no-such-bucket/t", s3.options)
+    assert "test-secret" not in repr(storage)
+    with pytest.raises(StorageError) as caught:
+        storage.write("f", b"1")
+    assert "test-secret" not in str(caught.value)
+    assert b"test-secret" in pickle.dumps(storage)  # executors need it
+
+
+def test_a_server_that_is_not_there() -> None:
+    options = {
+        "pyhudi.storage.endpoint_url": "http://127.0.0.1:9",
+        "pyhudi.storage.allow_http": "true",
+        "pyhudi.storage.skip_signature": "true",
+        "pyhudi.storage.max_retries": "0",
+    }
+    with pytest.raises(StorageError, match="127"):
+        open_storage("s3://b/t", options).read("f")
+
+
+def test_azure_and_google_addresses() -> None:
+    account = {"pyhudi.storage.account_name": "acc"}
+    dfs = "acc.dfs.core.windows.net"
+    assert open_storage(f"abfss://c@{dfs}/t x").root == "az://c/t x"
+    assert open_storage(f"abfss://c@{dfs}/t x").uri("f") == f"abfss://c@{dfs}/t x/f"
+    assert open_storage("wasbs://c@acc.blob.core.windows.net/t").uri("f") == f"abfss://c@{dfs}/t/f"
+    assert open_storage("az://c/t", account).uri("f") == f"abfss://c@{dfs}/t/f"
+    assert open_storage("gs://b/t").uri("p/f") == "gs://b/t/p/f"
+
+
+def _create_all(root: str, options: dict[str, str], count: int, start: float) -> int:
+    storage = open_storage(root, options)
+    time.sleep(max(0.0, start - time.time()))
+    won = 0
+    for path in range(count):
+        try:
+            storage.create(f"t/{path}", b"content")
+            won += 1
+        except AlreadyExistsError:
+            pass
+    return won
+
+
+def test_one_process_wins_each_object(s3: S3Server) -> None:
+    root = f"s3://{s3.new_bucket()}/t"
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        start = time.time() + 1.0
+        won = pool.starmap(_create_all, [(root, s3.options, 40, start)] * 3, chunksize=1)
+    assert sum(won) == 40

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import logging
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from pyhudi.errors import ConflictError
+from pyhudi.storage import Storage, open_storage
+from pyhudi.storage.faults import Fault, FaultyStorage, Killed
+from pyhudi.timeline.heartbeat import Heartbeat, heartbeat_path, is_dead
+
+INSTANT = "20240102030405678"
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(tmp_path)
+
+
+def wait_for(condition: object, seconds: float = 5.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_life(storage: Storage) -> None:
+    beat = Heartbeat(storage, INSTANT, interval_ms=20)
+    assert is_dead(storage, INSTANT)
+    with beat:
+        assert beat.running
+        assert storage.read(f".hoodie/.heartbeat/{INSTANT}") == b""
+        first = storage.stat(beat.path)
+        assert first is not None
+        wait_for(lambda: storage.stat(beat.path) != first)
+        assert not is_dead(storage, INSTANT, interval_ms=1000)
+        beat.check()
+        beat.start()
+    assert not beat.running
+    assert not storage.exists(beat.path)
+    beat.stop()
+
+
+def test_removed_also_when_the_write_fails(storage: Storage) -> None:
+    with pytest.raises(ZeroDivisionError), Heartbeat(storage, INSTANT):
+        raise ZeroDivisionError
+    assert not storage.exists(heartbeat_path(INSTANT))
+
+
+def test_death_by_age(storage: Storage, tmp_path: Path) -> None:
+    storage.create(heartbeat_path(INSTANT), b"")
+    file = tmp_path / heartbeat_path(INSTANT)
+    os.utime(file, (1_000_000, 1_000_000))
+    born = 1_000_000_000
+    assert not is_dead(storage, INSTANT, now_ms=born + 180_000)
+    assert is_dead(storage, INSTANT, now_ms=born + 180_001)
+    assert is_dead(storage, INSTANT, interval_ms=10, tolerable_misses=0, now_ms=born + 11)
+    assert not is_dead(storage, INSTANT, interval_ms=10, tolerable_misses=4, now_ms=born + 50)
+    assert is_dead(storage, INSTANT)
+
+
+def test_silence_is_noticed_by_the_writer_itself(storage: Storage, caplog: pytest.LogCaptureFixture) -> None:
+    faulty = FaultyStorage(storage, [Fault("write", nth) for nth in range(2, 1000)])
+    beat = Heartbeat(faulty, INSTANT, interval_ms=200, tolerable_misses=1)
+    with caplog.at_level(logging.WARNING), beat:
+        beat.check()
+        wait_for(lambda: beat.expired)
+        with pytest.raises(ConflictError, match=INSTANT):
+            beat.check()
+    assert "not refreshed" in caplog.text
+
+
+def test_one_failure_does_no_harm(storage: Storage) -> None:
+    faulty = FaultyStorage(storage, [Fault("write", 2)])
+    with Heartbeat(faulty, INSTANT, interval_ms=10, tolerable_misses=1000) as beat:
+        wait_for(lambda: len(faulty.operations) > 3)
+        assert not beat.expired
+
+
+def test_the_dead_do_not_beat(storage: Storage) -> None:
+    faulty = FaultyStorage(storage, [Fault("write", 3, error=Killed)])
+    beat = Heartbeat(faulty, INSTANT, interval_ms=5)
+    beat.start()
+    wait_for(lambda: not beat.running)
+    assert storage.exists(beat.path)
+    with pytest.raises(Killed):
+        beat.stop()
