@@ -1,0 +1,137 @@
+"""Optimistic concurrency: which instants of other writers stand against a commit.
+
+Two writes are in each other's way when they touch the same file group (partition and file id), by writing to it or by
+replacing it. This is Apache Hudi's default strategy, with its exceptions for compaction.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+from pyhudi.timeline.active import ActiveTimeline
+from pyhudi.timeline.instants import Action, Instant, State
+from pyhudi.timeline.metadata import REPLACED_SCHEMA, CommitMetadata
+from pyhudi.timeline.plans import decode_record
+from pyhudi.timeline.timeline import Timeline
+from pyhudi.transaction.outcome import Conflicted
+
+GROUP_SCHEMA = REPLACED_SCHEMA
+"""File groups: ``partition`` (relative path) and ``file_id``."""
+
+
+def touched_groups(metadata: CommitMetadata) -> pa.Table:
+    """The file groups that a write wrote to or replaced, as GROUP_SCHEMA."""
+    written = metadata.stats.filter(pc.is_valid(metadata.stats["path"]))
+    groups = pa.Table.from_arrays([written["partitionPath"], written["fileId"]], schema=GROUP_SCHEMA)
+    if metadata.replaced is not None:
+        groups = pa.concat_tables([groups, metadata.replaced.filter(pc.is_valid(metadata.replaced["file_id"]))])
+    return groups.group_by(GROUP_SCHEMA.names).aggregate([]).select(GROUP_SCHEMA.names)
+
+
+def pending_clustering_groups(active: ActiveTimeline) -> pa.Table:
+    """File groups that a pending clustering plan means to rewrite (GROUP_SCHEMA and ``instant``)."""
+    plans = active.timeline.pending().of_actions(Action.CLUSTERING, Action.REPLACE_COMMIT)
+    return _planned(active, plans, _clustering_groups)
+
+
+def pending_compaction_groups(active: ActiveTimeline) -> pa.Table:
+    """File groups that a pending compaction plan means to rewrite (GROUP_SCHEMA and ``instant``)."""
+    return _planned(active, active.timeline.pending().of_actions(Action.COMPACTION), _compaction_groups)
+
+
+def find_conflict(
+    metadata: CommitMetadata, requested: str, begun: Timeline, active: ActiveTimeline, version: int
+) -> Conflicted | None:
+    """The first instant that stands against committing ``metadata``, or None.
+
+    ``begun`` is the timeline that the write was planned on, ``active`` the one just loaded under the table lock.
+    Against it are: overlapping writes that completed since; a pending clustering of the same groups; in version 6 a
+    compaction planned later than the write began, because log files are assigned to slices by name there.
+    """
+    others = [
+        i
+        for i in active.timeline.completed().writes()
+        if not begun.is_completed(i.requested) and i.requested != requested
+    ]
+    pending = [pending_clustering_groups(active)]
+    if version < 8:
+        compactions = pending_compaction_groups(active)
+        pending.append(compactions.filter(pc.greater(compactions["instant"], requested)))
+    if not others and not any(p.num_rows for p in pending):
+        return None
+    mine = touched_groups(metadata)
+    for other in others:
+        theirs = active.commit_metadata(other)
+        if theirs.operation == "COMPACT" and other.requested < requested:
+            continue  # it was planned before this write began, so the write went beside it
+        both = _common(mine, touched_groups(theirs))
+        if both is not None:
+            return Conflicted(requested, other, f"{other.action} {other.requested} meanwhile changed {both}")
+    for groups in pending:
+        both = _common(groups, mine)
+        if both is not None:
+            planned = _common_instant(groups, mine)
+            plan = active.timeline.find(planned)
+            assert plan is not None
+            return Conflicted(requested, plan, f"pending {plan.action} {planned} is going to rewrite {both}")
+    return None
+
+
+def _common(left: pa.Table, right: pa.Table) -> str | None:
+    both = left.join(right, keys=GROUP_SCHEMA.names, join_type="left semi")
+    if not both.num_rows:
+        return None
+    partition, file_id = (both[name][0].as_py() for name in GROUP_SCHEMA.names)
+    more = f" and {both.num_rows - 1} more" if both.num_rows > 1 else ""
+    return f"file group {file_id!r} of partition {partition!r}{more}"
+
+
+def _common_instant(groups: pa.Table, mine: pa.Table) -> str:
+    instant: str = groups.join(mine, keys=GROUP_SCHEMA.names, join_type="left semi")["instant"][0].as_py()
+    return instant
+
+
+def _planned(active: ActiveTimeline, plans: Timeline, groups_of: Any) -> pa.Table:
+    rows: list[dict[str, str]] = []
+    for instant in plans:
+        requested = active.in_state(instant, State.REQUESTED)
+        if requested is None:
+            continue
+        data = active.read(requested)
+        if not data:
+            continue  # an old release's insert_overwrite announces itself with an empty file
+        try:
+            record = decode_record(instant.action, State.REQUESTED, data)
+        except FormatError as e:
+            raise active.corrupt(requested, e) from e
+        rows += [{"partition": p, "file_id": f, "instant": instant.requested} for p, f in groups_of(record)]
+    return pa.Table.from_pylist(rows, schema=GROUP_SCHEMA.append(pa.field("instant", pa.string())))
+
+
+def _clustering_groups(record: dict[str, Any]) -> list[tuple[str, str]]:
+    plan = record["clusteringPlan"] or {}
+    return [(s["partitionPath"], s["fileId"]) for group in plan.get("inputGroups") or () for s in group["slices"] or ()]
+
+
+def _compaction_groups(record: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(op["partitionPath"], op["fileId"]) for op in record["operations"] or ()]
+
+
+def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
+    """Whether a pending replacecommit is a clustering; layout 1 tells them apart by the plan only."""
+    if instant.action == Action.CLUSTERING:
+        return True
+    requested = active.in_state(instant, State.REQUESTED)
+    if instant.action != Action.REPLACE_COMMIT or requested is None:
+        return False
+    data = active.read(requested)
+    if not data:
+        return False
+    try:
+        return decode_record(instant.action, State.REQUESTED, data)["clusteringPlan"] is not None
+    except FormatError as e:
+        raise active.corrupt(requested, e) from e

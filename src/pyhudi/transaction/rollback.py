@@ -1,0 +1,196 @@
+"""Rolling back failed writes, as Apache Hudi leaves it: a rollback instant on the timeline, nothing of the write.
+
+The order makes every point of death recoverable. First the plan is published (``rollback.requested``); from then on it
+alone tells what to do, and whoever comes next finishes it. Then the data files go, the markers, the failed write's
+inflight and requested files, and last the rollback is completed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from pyhudi.errors import FormatError, InvalidOptionError, TransactionError, UnsupportedTableError
+from pyhudi.timeline import heartbeat
+from pyhudi.timeline.active import ActiveTimeline
+from pyhudi.timeline.generator import InstantGenerator
+from pyhudi.timeline.instants import Action, Instant, State
+from pyhudi.timeline.markers import Markers, marked_instants
+from pyhudi.timeline.plans import RollbackMetadata, RollbackPlan, RolledBackPartition
+from pyhudi.transaction.conflicts import is_clustering
+from pyhudi.transaction.locks import number
+from pyhudi.transaction.rollback_plan import plan_rollback, planned_paths
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+
+POLICY_KEY = "hoodie.clean.failed.writes.policy"
+POLICY_OLD_KEY = "hoodie.cleaner.policy.failed.writes"
+CONCURRENCY_KEY = "hoodie.write.concurrency.mode"
+
+_WRITES = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
+_log = logging.getLogger(__name__)
+
+
+class FailedWrites(StrEnum):
+    """When a pending write of somebody else counts as failed."""
+
+    EAGER = "EAGER"
+    """Always: there is one writer, and it is this one."""
+    LAZY = "LAZY"
+    """When its heartbeat has stopped."""
+    NEVER = "NEVER"
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> FailedWrites:
+        """From the options; several writers mean LAZY unless said otherwise."""
+        several = options.get(CONCURRENCY_KEY, "SINGLE_WRITER").upper() != "SINGLE_WRITER"
+        named = options.get(POLICY_KEY) or options.get(POLICY_OLD_KEY) or ("LAZY" if several else "EAGER")
+        try:
+            return cls(named.upper())
+        except ValueError:
+            raise InvalidOptionError(POLICY_KEY, named, ", ".join(cls)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Rollbacks:
+    """Rolls back on one table. The caller holds the table lock for every call."""
+
+    storage: Storage
+    version: int
+    generator: InstantGenerator
+
+    def failed_writes(self, active: ActiveTimeline, policy: FailedWrites, options: Mapping[str, str]) -> list[Instant]:
+        """Pending writes (not table services, whose plans stay) that count as failed, newest first."""
+        if policy is FailedWrites.NEVER:
+            return []
+        writes = [i for i in active.timeline.pending() if i.action in _WRITES and not is_clustering(active, i)]
+        if policy is FailedWrites.LAZY:
+            interval = number(options, heartbeat.INTERVAL_KEY, heartbeat.DEFAULT_INTERVAL_MS)
+            misses = number(options, heartbeat.MISSES_KEY, heartbeat.DEFAULT_TOLERABLE_MISSES)
+            writes = [
+                i
+                for i in writes
+                if heartbeat.is_dead(self.storage, i.requested, interval_ms=interval, tolerable_misses=misses)
+            ]
+        return sorted(writes, reverse=True)
+
+    def check(self, active: ActiveTimeline, failed: list[Instant]) -> None:
+        """Refuse, before anything is touched, what cannot be rolled back here."""
+        for target in failed:
+            plan_rollback(self.storage, self.version, target)
+        for pending in active.timeline.pending().of_actions(Action.ROLLBACK):
+            plan = _read_plan(active, pending)
+            if plan is not None:
+                _refuse_log_blocks(plan, pending)
+
+    def clean_up(self, active: ActiveTimeline, failed: list[Instant]) -> list[Instant]:
+        """Finish the rollbacks that somebody began, then roll back ``failed``; returns the completed rollbacks."""
+        done: list[Instant] = []
+        for pending in active.timeline.pending().of_actions(Action.ROLLBACK):
+            plan = _read_plan(active, pending)
+            if plan is None:
+                # a plan that was never whole was never begun with
+                active.delete_pending(pending.requested, Action.ROLLBACK)
+                continue
+            done.append(self._finish(active, pending, plan))
+        left = [target for target in failed if active.timeline.find(target.requested, target.action) is not None]
+        done += [self.roll_back(active, target) for target in left]
+        self._sweep_markers(active)
+        return done
+
+    def roll_back(self, active: ActiveTimeline, target: Instant) -> Instant:
+        """Undo one pending write; returns the completed rollback instant."""
+        _log.warning("rolling back the failed %s %s of %s", target.action, target.requested, self.storage.root)
+        with self.generator.reserve(locked=True) as slot:
+            plan = plan_rollback(self.storage, self.version, target)
+            requested = active.create_requested(Action.ROLLBACK, slot.take(newest(active)), plan.encode())
+        return self._finish(active, requested, plan)
+
+    def _finish(self, active: ActiveTimeline, rollback: Instant, plan: RollbackPlan) -> Instant:
+        _refuse_log_blocks(plan, rollback)
+        begun = time.monotonic()
+        if rollback.state is State.REQUESTED:
+            rollback = active.to_inflight(rollback)
+        target = active.timeline.find(plan.instant, plan.action)
+        if target is not None and target.is_completed:
+            active.delete(target)  # first of all nobody must see it any more
+        paths = planned_paths(plan)
+        for files in paths.values():
+            self.storage.delete_many(files)
+        Markers(self.storage, plan.instant).delete()
+        keeps_plan = target is not None and (target.action not in _WRITES or is_clustering(active, target))
+        with self.generator.reserve(locked=True) as slot:
+            if keeps_plan:
+                _revert_to_requested(active, plan)
+            else:
+                active.delete_pending(plan.instant, plan.action)
+            self.storage.delete(heartbeat.heartbeat_path(plan.instant))
+            metadata = RollbackMetadata(
+                start=rollback.requested,
+                millis=int((time.monotonic() - begun) * 1000),
+                instant=plan.instant,
+                action=plan.action,
+                partitions={
+                    partition: RolledBackPartition(deleted=tuple(self.storage.uri(file) for file in files))
+                    for partition, files in paths.items()
+                },
+            )
+            completion = slot.take(newest(active)) if active.layout.version >= 2 else None
+            return active.complete(rollback, metadata.encode(), completion)
+
+    def _sweep_markers(self, active: ActiveTimeline) -> None:
+        """Remove the markers of writers that died between their completion and the end of their tidying."""
+        marked = sorted(marked_instants(self.storage))
+        if not marked:
+            return
+        # listed after the markers: whoever made one had been on the timeline before
+        pending = {i.requested for i in active.reload().timeline.pending()}
+        for instant in marked:
+            if instant not in pending:
+                Markers(self.storage, instant).delete()
+
+
+def _revert_to_requested(active: ActiveTimeline, plan: RollbackPlan) -> None:
+    """What a rolled-back attempt at a compaction or clustering leaves: its plan, to be tried again."""
+    target = active.timeline.find(plan.instant, plan.action)
+    inflight = None if target is None else active.in_state(target, State.INFLIGHT)
+    if inflight is not None:
+        active.delete(inflight)
+
+
+def newest(active: ActiveTimeline) -> str | None:
+    """The latest time on the timeline, requested or completed: new instants come after it."""
+    times = [t for i in active.timeline for t in (i.requested, i.completion) if t is not None]
+    return max(times, default=None)
+
+
+def refuse_pending_restore(active: ActiveTimeline) -> None:
+    """Nobody may write to a table that is halfway back to a savepoint."""
+    pending = active.timeline.pending().of_actions(Action.RESTORE).first
+    if pending is not None:
+        raise TransactionError(
+            f"a restore (instant {pending.requested}) was begun and not finished; run the restore again before writing"
+        )
+
+
+def _read_plan(active: ActiveTimeline, rollback: Instant) -> RollbackPlan | None:
+    requested = active.in_state(rollback, State.REQUESTED)
+    if requested is None:
+        return None
+    try:
+        return RollbackPlan.decode(active.read(requested))
+    except FormatError:
+        return None
+
+
+def _refuse_log_blocks(plan: RollbackPlan, rollback: Instant) -> None:
+    if any(request.log_blocks for request in plan.requests):
+        raise UnsupportedTableError(
+            f"the pending rollback {rollback.requested} of {plan.action} {plan.instant} must write command blocks to "
+            "log files; let Apache Hudi finish it (its next write does)"
+        )

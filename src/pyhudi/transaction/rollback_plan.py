@@ -1,0 +1,79 @@
+"""What a failed write left behind, as a rollback plan: from its markers, else from a listing of the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import CorruptInstantError, UnsupportedTableError
+from pyhudi.format.filenames import LOG, parse_names, split_paths
+from pyhudi.storage import join_path
+from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.markers import Markers
+from pyhudi.timeline.plans import RollbackPlan, RollbackRequest
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+
+_PATHS = pa.schema([("path", pa.string())])
+
+
+def plan_rollback(storage: Storage, version: int, target: Instant) -> RollbackPlan:
+    """The plan to undo ``target``, a pending write. Reads only.
+
+    Markers name every file that a write may have made. Without any (they were lost, or the writer makes none) the
+    table is listed for files that bear the instant; a write that is only requested cannot have made one.
+
+    Raises:
+        UnsupportedTableError: the write appended to log files of a version 6 table.
+    """
+    try:
+        paths = Markers(storage, target.requested).list()["data_path"]
+    except CorruptInstantError:
+        paths = pa.chunked_array([[]], pa.string())
+    if not len(paths) and target.state is not State.REQUESTED:
+        paths = _files_of(storage, target.requested)
+    partitions, names = split_paths(paths)
+    parsed = parse_names(names)
+    if version < 8 and LOG in parsed["kind"].to_pylist():
+        raise UnsupportedTableError(
+            f"the failed {target.action} {target.requested} appended to log files, which a table of version {version} "
+            "rolls back by command blocks; let Apache Hudi do it (its next write does), or upgrade the table"
+        )
+    requests = tuple(
+        RollbackRequest(
+            partition=partition,
+            file_id=file_id,
+            base_instant=target.requested,
+            files=(storage.uri(join_path(partition, name)),),
+        )
+        for partition, name, file_id in zip(
+            partitions.to_pylist(), names.to_pylist(), parsed["file_id"].to_pylist(), strict=True
+        )
+    )
+    return RollbackPlan(target.requested, target.action, requests)
+
+
+def planned_paths(plan: RollbackPlan) -> dict[str, list[str]]:
+    """The files that a plan deletes, by partition, relative to the table's root.
+
+    Plans hold absolute paths of the folder where the table lay when they were made, so of each only the name counts.
+    """
+    result: dict[str, list[str]] = {}
+    for request in plan.requests:
+        names = (file.rpartition("/")[2] for file in request.files)
+        result.setdefault(request.partition, []).extend(join_path(request.partition, name) for name in names if name)
+    return result
+
+
+def _files_of(storage: Storage, instant: str) -> pa.ChunkedArray:
+    """Paths of all data files, of whatever kind, whose name bears the instant."""
+    listings = [storage.list("").select(["path"])]
+    for folder in storage.list_dirs(""):
+        if folder != ".hoodie":
+            listings.append(storage.list(folder, recursive=True).select(["path"]))
+    paths = pa.concat_tables([listing.cast(_PATHS) for listing in listings])["path"]
+    _, names = split_paths(paths)
+    return paths.filter(pc.fill_null(pc.equal(parse_names(names)["instant"], instant), False))

@@ -1,0 +1,231 @@
+"""One write from its announcement to its publication.
+
+``Transaction.begin`` clears away what dead writers left, takes a foreign metadata table out of use, and announces an
+instant. ``to_inflight`` says what is going to be done; then data files and markers are written. ``commit`` deletes
+files that retried tasks left over, looks for writers that were faster, and publishes the instant by creating one file.
+``abort`` rolls the write back. A writer may die anywhere in between: the next ``begin`` rolls it back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from pyhudi.errors import ConflictError, TransactionError
+from pyhudi.metadata.detach import detach_metadata_table
+from pyhudi.table.config import TableConfig
+from pyhudi.timeline import heartbeat
+from pyhudi.timeline.active import ActiveTimeline
+from pyhudi.timeline.generator import InstantGenerator
+from pyhudi.timeline.instants import Action, Instant, State
+from pyhudi.timeline.layout import Layout
+from pyhudi.timeline.markers import Markers
+from pyhudi.timeline.metadata import REPLACED_SCHEMA, CommitMetadata
+from pyhudi.timeline.plans import requested_replace
+from pyhudi.timeline.timeline import Timeline
+from pyhudi.transaction.conflicts import find_conflict
+from pyhudi.transaction.locks import LockProvider, lock_provider, number
+from pyhudi.transaction.outcome import Committed, Conflicted
+from pyhudi.transaction.reconcile import reconcile
+from pyhudi.transaction.rollback import FailedWrites, Rollbacks, newest, refuse_pending_restore
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.metaclient import TableMetaClient
+
+__all__ = ["Transaction"]
+
+_log = logging.getLogger(__name__)
+
+
+class Transaction:
+    """A write under way on one table. Not thread-safe.
+
+    ``instant`` is its requested time; ``timeline`` is what was on the timeline when it was announced: the write must be
+    planned on that, because only what completed later is looked at for conflicts. ``config`` is the table's
+    configuration from now on. Use it in a ``with`` block and it is aborted unless it was committed.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        operation: str,
+        options: Mapping[str, str],
+        lock: LockProvider,
+        generator: InstantGenerator,
+    ) -> None:
+        self.storage = storage
+        self.config = config
+        self.operation = operation
+        self.options = options
+        self._lock = lock
+        self._generator = generator
+        self._rollbacks = Rollbacks(storage, config.version, generator)
+        self._heartbeat: heartbeat.Heartbeat | None = None
+        self._active: ActiveTimeline
+        self._entry: Instant
+        self._finished = False
+        self.timeline: Timeline
+
+    @classmethod
+    def begin(cls, client: TableMetaClient, action: str, operation: str, options: Mapping[str, str]) -> Transaction:
+        """Announce a write.
+
+        ``action`` is commit, deltacommit or replacecommit, ``operation`` an operation type such as ``UPSERT``.
+
+        Raises:
+            TransactionError: a restore is pending.
+            UnsupportedTableError: a failed write cannot be rolled back here. Nothing has been changed then.
+            LockError: the table's lock could not be taken.
+        """
+        storage = client.storage
+        lock = lock_provider(storage, options)
+        generator = InstantGenerator(storage, options, client.config.timezone, lock=lock)
+        policy = FailedWrites.of(options)
+        with generator.reserve() as slot:
+            config = _current_config(storage, client.config)
+            self = cls(storage, config, operation, options, lock, generator)
+            active = ActiveTimeline.load(storage, Layout.of(config.properties))
+            refuse_pending_restore(active)
+            failed = self._rollbacks.failed_writes(active, policy, options)
+            self._rollbacks.check(active, failed)
+            # before the first change to the timeline: a metadata table must not outlive what it describes
+            self.config = detach_metadata_table(storage, config)
+            self._rollbacks.clean_up(active, failed)
+            self.timeline = active.timeline
+            requested = slot.take(newest(active))
+            if policy is not FailedWrites.EAGER:
+                self._heartbeat = _heartbeat(storage, requested, options)
+                self._heartbeat.start()
+            self._active = active
+            self._announce(action, requested)
+        return self
+
+    def _announce(self, action: str, requested: str) -> None:
+        content = requested_replace(self.config.version) if action == Action.REPLACE_COMMIT else b""
+        try:
+            self._entry = self._active.create_requested(action, requested, content)
+        except Exception:
+            if self._heartbeat is not None:
+                self._heartbeat.stop()
+            raise
+
+    @property
+    def instant(self) -> str:
+        """The requested time, which names the write's files."""
+        return self._entry.requested
+
+    @property
+    def action(self) -> str:
+        return self._entry.action
+
+    @property
+    def markers(self) -> Markers:
+        """Where every data file of the write is announced before it is begun."""
+        return Markers(self.storage, self.instant)
+
+    def to_inflight(self, metadata: CommitMetadata | None = None) -> None:
+        """Say that data files are going to be written; ``metadata`` is the workload profile (None: an empty file)."""
+        content = b"" if metadata is None else metadata.encode(self.config.version, self.action)
+        self._entry = self._active.to_inflight(self._entry, content)
+
+    def commit(self, metadata: CommitMetadata) -> Committed | Conflicted:
+        """Publish the write, or roll it back because another writer changed the same file groups first.
+
+        Raises:
+            ConflictError: another writer took this one for dead and rolled it back.
+            LockError: the table's lock could not be taken, or was lost; the write is still pending.
+        """
+        if self._finished or self._entry.state is not State.INFLIGHT:
+            raise TransactionError(f"{self._entry} cannot be committed: it must be inflight")
+        if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
+            metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
+        version = self.config.version
+        reconcile(self.storage, self.instant, metadata.stats, version)
+        done: Instant | None = None
+        with self._generator.reserve() as slot:
+            active = self._active.reload()
+            self._check_alive(active)
+            conflict = find_conflict(metadata, self.instant, self.timeline, active, version)
+            if conflict is None:
+                config = _current_config(self.storage, self.config)
+                self.config = detach_metadata_table(self.storage, config)  # another writer may have built one anew
+                content = metadata.encode(version, self.action)
+                completion = slot.take(newest(active)) if active.layout.version >= 2 else None
+                self._lock.ensure_held()
+                done = active.complete(self._entry, content, completion)
+        if conflict is not None:
+            self.abort()
+            return conflict
+        assert done is not None
+        self._entry = done
+        self._finish()
+        return Committed(done)
+
+    def abort(self) -> None:
+        """Roll the write back, by a rollback action; nothing when it is committed or aborted already."""
+        if self._finished:
+            return
+        with self._lock:
+            active = self._active.reload()
+            found = active.timeline.find(self.instant, self.action)
+            if found is not None and not found.is_completed:
+                self._rollbacks.roll_back(active, found)
+        self._finish()
+
+    def _check_alive(self, active: ActiveTimeline) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.check()
+        found = active.timeline.find(self.instant, self.action)
+        if found is None or found.state is not State.INFLIGHT:
+            state = "gone from the timeline" if found is None else found.state.value.lower()
+            raise ConflictError(
+                f"{self._entry} is {state}: another writer took this one for dead and rolled it back; run the write "
+                "again, and with several writers set hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL"
+            )
+
+    def _finish(self) -> None:
+        self.markers.delete()
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+        self._finished = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._finished:
+            return
+        if error is None:
+            self.abort()
+            return
+        try:
+            self.abort()
+        except Exception as failure:
+            _log.warning("%s is left to the next writer to roll back: %s", self._entry, failure)
+
+
+def _current_config(storage: Storage, seen: TableConfig) -> TableConfig:
+    """The table's configuration as of now; refuses a table that was upgraded or downgraded meanwhile."""
+    config = TableConfig.load(storage)
+    if config.version != seen.version:
+        raise TransactionError(
+            f"the table at {storage.root} was changed from version {seen.version} to {config.version} by another "
+            "writer; open it again"
+        )
+    return config
+
+
+def _heartbeat(storage: Storage, instant: str, options: Mapping[str, str]) -> heartbeat.Heartbeat:
+    return heartbeat.Heartbeat(
+        storage,
+        instant,
+        interval_ms=number(options, heartbeat.INTERVAL_KEY, heartbeat.DEFAULT_INTERVAL_MS),
+        tolerable_misses=number(options, heartbeat.MISSES_KEY, heartbeat.DEFAULT_TOLERABLE_MISSES),
+    )
