@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any
 
-from pyhudi.errors import ConfigError, InvalidOptionError, StorageError
+from pyhudi.errors import ConfigError
 from pyhudi.storage.base import Storage, clean_path, join_path
 from pyhudi.storage.local import FSYNC_KEY, LocalStorage
+from pyhudi.storage.location import PREFIX, Location
 from pyhudi.storage.objects import ObjectStorage
 
-PREFIX = "pyhudi.storage."
 _KINDS = {
     "s3": "s3",
     "s3a": "s3",
@@ -27,22 +24,6 @@ _KINDS = {
     "wasbs": "az",
     "memory": "memory",
 }
-_STORES = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore"}
-#: settings of the HTTP client rather than of the store, and those of retrying
-_CLIENT_KEYS = {
-    "allow_http",
-    "allow_invalid_certificates",
-    "connect_timeout",
-    "http1_only",
-    "http2_only",
-    "pool_idle_timeout",
-    "pool_max_idle_per_host",
-    "proxy_url",
-    "proxy_ca_certificate",
-    "proxy_excludes",
-    "timeout",
-    "user_agent",
-}
 #: what a Spark session may already say about S3 (with or without ``spark.hadoop.`` before it)
 _HADOOP_S3 = {
     "fs.s3a.access.key": "access_key_id",
@@ -51,51 +32,6 @@ _HADOOP_S3 = {
     "fs.s3a.endpoint": "endpoint",
     "fs.s3a.endpoint.region": "region",
 }
-_RETRY_KEYS = {"max_retries", "retry_timeout"}
-_SECRET_WORDS = ("key", "token", "secret", "sas")
-
-
-@dataclass(frozen=True)
-class Location:
-    """Where an object storage is and how to get there. ``settings`` hold credentials and are never shown."""
-
-    kind: str
-    bucket: str
-    prefix: str
-    root: str
-    spark_root: str
-    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
-    home: int = 0  # the process whose memory it is
-
-    def connect(self, obstore: Any) -> Any:
-        """The object library's store for the bucket."""
-        client = {name: value for name, value in self.settings.items() if name in _CLIENT_KEYS}
-        config = {name: value for name, value in self.settings.items() if name not in _CLIENT_KEYS | _RETRY_KEYS}
-        if self.kind == "s3":
-            config.setdefault("conditional_put", "etag")
-            named = {"region", "aws_region", "default_region", "aws_default_region"} & config.keys()
-            if not named and not {"AWS_REGION", "AWS_DEFAULT_REGION"} & os.environ.keys():
-                config["region"] = "us-east-1"  # any will do for compatible servers; Amazon's own names the right one
-        try:
-            make = getattr(obstore.store, _STORES[self.kind])
-            return make(self.bucket, config=config, client_options=client or None, retry_config=self._retrying())
-        except obstore.exceptions.UnknownConfigurationKeyError as error:
-            keys = ", ".join(sorted(PREFIX + name for name in self.settings if not _is_secret(name)))
-            raise ConfigError(
-                f"an option for {self.root!r} is not known to its store (given: {keys}): {_first(error)}"
-            ) from error
-        except (obstore.exceptions.BaseError, ValueError) as error:
-            raise StorageError(f"cannot open {self.root!r}: {_first(error)}") from error
-
-    def _retrying(self) -> dict[str, Any] | None:
-        """How often a failed request is sent again and for how many seconds at most; ``None``: the library's way."""
-        retry: dict[str, Any] = {}
-        for name in _RETRY_KEYS & self.settings.keys():
-            raw = self.settings[name]
-            if not raw.isdecimal():
-                raise InvalidOptionError(PREFIX + name, raw, "a whole number, 0 or more")
-            retry[name] = timedelta(seconds=int(raw)) if name == "retry_timeout" else int(raw)
-        return retry or None
 
 
 def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
@@ -179,11 +115,3 @@ def _settings(kind: str, options: Mapping[str, str]) -> dict[str, str]:
             name = key.removeprefix(PREFIX)
             settings["endpoint" if name == "endpoint_url" else name] = str(value)
     return settings
-
-
-def _is_secret(name: str) -> bool:
-    return any(word in name for word in _SECRET_WORDS)
-
-
-def _first(error: BaseException) -> str:
-    return str(error).split("\n\nDebug source", 1)[0]

@@ -12,7 +12,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,10 +26,8 @@ from pyhudi.errors import (
     StorageError,
 )
 from pyhudi.storage.base import LISTING_SCHEMA, FileStat, clean_path, empty_listing, join_path
+from pyhudi.storage.location import Location
 from pyhudi.storage.streams import ObjectReader, Upload
-
-if TYPE_CHECKING:
-    from pyhudi.storage.factory import Location
 
 _LIST_CHUNK = 10_000
 _DELETE_BATCH = 1_000

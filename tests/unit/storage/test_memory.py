@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+import sys
 from uuid import uuid4
 
 import pytest
 
-from pyhudi.errors import StorageError
+from pyhudi.errors import SetupError, StorageError
 from pyhudi.storage import Storage, open_storage
 from tests.unit.storage.suite import StorageTests
 
@@ -49,3 +50,10 @@ def test_another_process_is_told() -> None:
     storage.write("f", b"1")
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert "memory of another process" in pool.apply(_read, (pickle.dumps(storage),))
+
+
+@pytest.mark.parametrize("package", ["obstore", "arro3.core"])
+def test_the_missing_extra_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SetupError, match=r"pip install 'pyhudi\[objectstore\]'"):
+        open_storage(f"memory://{uuid4()}/t").read("f")
