@@ -40,8 +40,8 @@ HISTORY_SCHEMA = pa.schema(
     ]
 )
 """``completion`` is null in layout 1. ``action`` is the completed one (commit for a compaction). ``metadata`` are the
-bytes of the completed file (in layout 1 made again from the archived record), ``plan`` those of the requested file where
-the archive has them; both are null when not asked for."""
+bytes of the completed file (in layout 1 made again from the archived record), ``plan`` those of the requested file
+where the archive has them; both are null when not asked for."""
 
 _LSM_COLUMNS = {
     "requested": "instantTime",
@@ -146,8 +146,8 @@ def _manifest(storage: Storage, layout: Layout) -> list[str]:
         return [str(file["fileName"]) for file in files]
     except (ValueError, KeyError, TypeError) as e:
         raise CorruptInstantError(
-            f"manifest {storage.uri(path)} of the archived timeline cannot be parsed ({e!r}); restore it from a backup, "
-            f"or write the number of an older manifest into {_VERSION_FILE} beside it"
+            f"manifest {storage.uri(path)} of the archived timeline cannot be parsed ({e!r}); restore it from a "
+            f"backup, or write the number of an older manifest into {_VERSION_FILE} beside it"
         ) from e
 
 
