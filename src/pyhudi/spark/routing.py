@@ -1,0 +1,106 @@
+"""Brings every tagged row to the task that writes its file group.
+
+The driver knows a count per partition and file group, nothing else of the rows. From it the groups are laid out over
+tasks (`placement`); two small tables, broadcast to the rows, say which task writes a group and which groups the new
+records of a partition go to.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
+
+from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.placement import place
+from pyhudi.write.columns import BASE_PATH, FILE_ID, ROW, TASK
+from pyhudi.write.profile import slots
+from pyhudi.write.workload import COUNTS_SCHEMA, Workload
+
+_SLOTS, _BUCKETS, _UPDATE_TASK = "_pyhudi_slots", "_pyhudi_buckets", "_pyhudi_update_task"
+_BUCKET_TYPE = StructType(
+    [
+        StructField(FILE_ID, StringType()),
+        StructField(BASE_PATH, StringType()),
+        StructField(TASK, IntegerType()),
+    ]
+)
+
+
+def count_rows(tagged: DataFrame) -> pa.Table:
+    """Count the rows of a tagged frame by partition and file group (COUNTS_SCHEMA). Runs a Spark job."""
+    counts = tagged.groupBy(PARTITION_PATH, FILE_ID, BASE_PATH).count().collect()
+    columns = [[row[i] for row in counts] for i in range(4)]
+    return pa.Table.from_arrays(
+        [pa.array(c, f.type) for c, f in zip(columns, COUNTS_SCHEMA, strict=True)], schema=COUNTS_SCHEMA
+    )
+
+
+def route(tagged: DataFrame, workload: Workload, max_tasks: int) -> DataFrame:
+    """Give every row its file group and bring it to the group's task, sorted by group and row position."""
+    groups = workload.groups
+    keys, tasks = place(groups["size"].to_numpy().astype(np.int64), max_tasks)
+    groups = groups.append_column("task", pa.array(keys, pa.int32()))
+    spark = tagged.sparkSession
+    rows = tagged
+    file_id, base_path, task = F.col(FILE_ID), F.col(BASE_PATH), F.lit(None).cast("int")
+    if workload.updates.num_rows:
+        rows = rows.join(F.broadcast(_update_tasks(spark, workload.updates, groups)), [PARTITION_PATH, FILE_ID], "left")
+        task = F.col(_UPDATE_TASK)
+    if workload.buckets.num_rows:
+        rows = rows.join(F.broadcast(_insert_routes(spark, workload.buckets, groups)), PARTITION_PATH, "left")
+        slot = F.pmod(F.xxhash64(RECORD_KEY), F.size(_SLOTS)).cast("int")
+        bucket = F.element_at(_BUCKETS, F.element_at(_SLOTS, slot + 1))
+        # a record with a place keeps it; coalesce evaluates the lookup for new records only
+        task = F.coalesce(task, bucket[TASK])
+        base_path = F.when(file_id.isNull(), bucket[BASE_PATH]).otherwise(base_path)
+        file_id = F.coalesce(file_id, bucket[FILE_ID])
+    placed = {FILE_ID: file_id, BASE_PATH: base_path}
+    names = [name for name in tagged.columns if name not in placed]
+    rows = rows.select(*names, *(c.alias(n) for n, c in placed.items()), task.alias(TASK))
+    moved = rows.repartition(tasks, TASK)
+    return moved.sortWithinPartitions(PARTITION_PATH, FILE_ID, F.col(ROW).asc_nulls_last())
+
+
+def _update_tasks(spark: SparkSession, updates: pa.Table, groups: pa.Table) -> DataFrame:
+    joined = updates.select(["partition", "file_id"]).join(groups, ["partition", "file_id"], join_type="inner")
+    data = list(zip(*(joined[n].to_pylist() for n in ("partition", "file_id", "task")), strict=True))
+    schema = StructType(
+        [
+            StructField(PARTITION_PATH, StringType()),
+            StructField(FILE_ID, StringType()),
+            StructField(_UPDATE_TASK, IntegerType()),
+        ]
+    )
+    return spark.createDataFrame(data, schema, verifySchema=False)
+
+
+def _insert_routes(spark: SparkSession, buckets: pa.Table, groups: pa.Table) -> DataFrame:
+    """One row per partition: its buckets, and the lookup table from a hash to one of them (counted from 1)."""
+    at = pc.index_in(_group_keys(buckets), value_set=_group_keys(groups))
+    tasks = groups["task"].combine_chunks().take(at).to_pylist()
+    places = list(zip(buckets["file_id"].to_pylist(), buckets["base_path"].to_pylist(), tasks, strict=True))
+    rows = buckets["rows"].to_numpy()
+    names = buckets["partition"].combine_chunks()
+    runs = pc.run_end_encode(names)
+    ends = runs.run_ends.to_pylist()
+    data: list[tuple[Any, ...]] = []
+    for partition, start, end in zip(runs.values.to_pylist(), [0, *ends[:-1]], ends, strict=True):
+        data.append((partition, (slots(rows[start:end]) + 1).tolist(), places[start:end]))
+    schema = StructType(
+        [
+            StructField(PARTITION_PATH, StringType()),
+            StructField(_SLOTS, ArrayType(IntegerType())),
+            StructField(_BUCKETS, ArrayType(_BUCKET_TYPE)),
+        ]
+    )
+    return spark.createDataFrame(data, schema, verifySchema=False)
+
+
+def _group_keys(table: pa.Table) -> pa.Array:
+    return pc.binary_join_element_wise(table["partition"], table["file_id"], "\x00").combine_chunks()

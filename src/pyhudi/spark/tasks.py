@@ -1,0 +1,48 @@
+"""Runs the write tasks of `pyhudi.write.task` as Spark stages and brings their stats back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from pyhudi.write.columns import STATUS
+from pyhudi.write.context import TaskId, WriteContext
+from pyhudi.write.status import decode_stats
+from pyhudi.write.task import bulk_insert_task, upsert_task
+
+_STATUS_SCHEMA = f"{STATUS} binary"
+Batches = Iterable[pa.RecordBatch]
+
+
+def run_bulk_insert(rows: DataFrame, context: WriteContext, *, sorted_input: bool) -> pa.Table:
+    """Write rows where they are; returns the write stats of all files. Runs a Spark job."""
+
+    def work(batches: Batches, task: TaskId) -> bytes:
+        return bulk_insert_task(batches, context, task, sorted_input=sorted_input)
+
+    return _run(rows, work)
+
+
+def run_upsert(rows: DataFrame, context: WriteContext) -> pa.Table:
+    """Write routed rows (`pyhudi.spark.routing.route`); returns the write stats of all files. Runs a Spark job."""
+
+    def work(batches: Batches, task: TaskId) -> bytes:
+        return upsert_task(batches, context, task)
+
+    return _run(rows, work)
+
+
+def _run(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -> pa.Table:
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # Arrow's own threads would compete with the other tasks of the executor
+        pa.set_cpu_count(1)
+        spark_task = TaskContext.get()
+        assert spark_task is not None
+        me = TaskId(spark_task.partitionId(), spark_task.stageId(), spark_task.taskAttemptId())
+        status = work(batches, me)
+        yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
+
+    return decode_stats(bytes(row[0]) for row in rows.mapInArrow(task, _STATUS_SCHEMA).collect())

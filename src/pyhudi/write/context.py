@@ -1,0 +1,58 @@
+"""What a write task needs to know: made once by the driver, sent to every task, never changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from pyhudi.format.basefile import BloomOptions
+from pyhudi.format.filenames import write_token
+from pyhudi.format.parquet import ParquetOptions
+from pyhudi.schema.meta import add_meta_columns
+from pyhudi.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class WriteContext:
+    """One write, as its tasks see it.
+
+    ``schema`` has the table's own columns as the files hold them from this write on (without partition columns where
+    the table keeps those out of its files); ``avro_schema`` is the footer's text for a file of `file_schema`.
+    ``ordering_fields`` is empty with commit-time ordering. ``hard_deletes`` makes every delete win, whatever its ordering value (deletes by key).
+    ``bloom`` is ``None`` where files carry no filter. Sizes are bytes.
+    """
+
+    storage: Storage
+    instant: str
+    schema: pa.Schema
+    avro_schema: str | None = None
+    ordering_fields: tuple[str, ...] = ()
+    hard_deletes: bool = False
+    populate_meta_fields: bool = True
+    extension: str = "parquet"
+    parquet: ParquetOptions = field(default_factory=ParquetOptions)
+    orc_codec: str = "zlib"
+    bloom: BloomOptions | None = field(default_factory=BloomOptions)
+    max_file_size: int = 120 * 1024 * 1024
+    buffer_size: int = 256 * 1024 * 1024
+    use_base_format_for_partition_metadata: bool = False
+
+    @property
+    def file_schema(self) -> pa.Schema:
+        """The columns of a base file, meta columns first."""
+        return add_meta_columns(self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskId:
+    """The Spark task attempt that writes."""
+
+    partition: int
+    stage: int
+    attempt: int
+
+    @property
+    def token(self) -> str:
+        """The write token in the names of this attempt's files."""
+        return write_token(self.partition, self.stage, self.attempt)

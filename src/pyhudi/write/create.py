@@ -1,0 +1,109 @@
+"""Writes new records into new file groups."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from pyhudi.format.filenames import new_file_id, new_file_prefix
+from pyhudi.timeline.markers import IOType
+from pyhudi.write.context import TaskId, WriteContext
+from pyhudi.write.output import BaseFileOutput
+from pyhudi.write.status import Stat, file_stat
+
+_FIRST_BYTES_PER_ROW_RATIO = 0.3
+
+
+def file_ids(first: str | None = None) -> Iterator[str]:
+    """Ids of new file groups that share a prefix, counting on from ``first``, or from 0 with a fresh prefix."""
+    if first is None:
+        prefix, n = new_file_prefix(), 0
+    else:
+        prefix, _, number = first.rpartition("-")
+        n = int(number)
+    while True:
+        yield new_file_id(prefix, n)
+        n += 1
+
+
+class CreateHandle:
+    """Writes records of one partition into new base files, beginning another one when a file has its size.
+
+    Rows come as `RowLayout` gives them. ``ids`` gives the ids of the file groups that are opened.
+    """
+
+    def __init__(self, context: WriteContext, task: TaskId, partition: str, ids: Iterator[str]) -> None:
+        self._context = context
+        self._task = task
+        self._partition = partition
+        self._ids = ids
+        self._output: BaseFileOutput | None = None
+        self._started = 0.0
+        self._stats: list[Stat] = []
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Arrow bytes that wait in memory."""
+        return 0 if self._output is None else self._output.writer.buffered_bytes
+
+    def flush(self) -> None:
+        """Write what waits in memory."""
+        if self._output is not None:
+            self._output.writer.flush()
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Add rows."""
+        while rows.num_rows:
+            output = self._output or self._open()
+            room = self._room(output, rows)
+            if room == 0:
+                self._finish(output)
+                continue
+            output.write(rows.slice(0, room))
+            rows = rows.slice(room)
+
+    def close(self) -> list[Stat]:
+        """Finish the last file; return the stats of all."""
+        if self._output is not None:
+            self._finish(self._output)
+        return self._stats
+
+    def abort(self) -> None:
+        """Drop the file that is open."""
+        if self._output is not None:
+            self._output.abort()
+            self._output = None
+
+    def _open(self) -> BaseFileOutput:
+        self._started = time.monotonic()
+        self._output = BaseFileOutput(self._context, self._task, self._partition, next(self._ids), IOType.CREATE)
+        return self._output
+
+    def _finish(self, output: BaseFileOutput) -> None:
+        summary = output.close()
+        self._output = None
+        self._stats.append(
+            file_stat(
+                self._partition, output.file_id, output.path, summary, started=self._started, inserts=summary.num_rows
+            )
+        )
+
+    def _room(self, output: BaseFileOutput, rows: pa.RecordBatch) -> int:
+        """How many of the rows still fit into the file; every file takes at least one row."""
+        writer, limit = output.writer, self._context.max_file_size
+        if not writer.num_rows:
+            row_size = rows.nbytes * _FIRST_BYTES_PER_ROW_RATIO / rows.num_rows
+            return max(1, min(rows.num_rows, int(limit / row_size) if row_size else rows.num_rows))
+        fits = self._estimate(output)
+        if fits < rows.num_rows and writer.buffered_bytes:
+            # the estimate rests on a guess of how well the rows compress; now it matters, so measure
+            writer.flush()
+            fits = self._estimate(output)
+        return min(fits, rows.num_rows)
+
+    def _estimate(self, output: BaseFileOutput) -> int:
+        size = output.writer.estimated_size
+        left = self._context.max_file_size - size
+        return max(0, int(left * output.writer.num_rows / max(size, 1)))

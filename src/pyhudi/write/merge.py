@@ -1,0 +1,136 @@
+"""Writes the next version of an existing base file: its rows with updates and deletes put in, and new records behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+from pyhudi.format.columns import COMMIT_TIME, FILE_NAME, PARTITION_PATH
+from pyhudi.format.filenames import parse_names
+from pyhudi.schema.evolution import conform
+from pyhudi.storage import join_path
+from pyhudi.timeline.markers import IOType
+from pyhudi.write.basereader import open_base
+from pyhudi.write.columns import DELETE
+from pyhudi.write.context import TaskId, WriteContext
+from pyhudi.write.incoming import GroupedRows, GroupKey
+from pyhudi.write.output import BaseFileOutput, RowLayout
+from pyhudi.write.rowmerge import Mask, Positions, apply_rows, incoming_wins, last_winners
+from pyhudi.write.status import Stat, file_stat
+
+
+class MergeHandle:
+    """Merges the incoming rows of one file group with its base file, batch by batch.
+
+    Rows find each other by position, not by key: the index has told each update the row it belongs to, so a key that
+    the base file holds twice is updated twice. Rows that nothing touches keep their commit time and sequence number;
+    all rows get the new file's name. A file of which every row is deleted is written without rows, as the original
+    does it, so that the file group goes on.
+    """
+
+    def __init__(self, context: WriteContext, task: TaskId, layout: RowLayout) -> None:
+        self._context = context
+        self._task = task
+        self._layout = layout
+        # what the writer fills in by itself is not read
+        constant = {FILE_NAME, PARTITION_PATH}
+        self._schema = pa.schema([f for f in context.file_schema if f.name not in constant])
+        self._updates = self._deletes = self._inserts = 0
+
+    def run(self, key: GroupKey, rows: GroupedRows) -> Stat:
+        """Merge one file group; ``rows`` stands at its first row and is left behind its last."""
+        assert key.base_path is not None
+        started = time.monotonic()
+        self._updates = self._deletes = self._inserts = 0
+        output = BaseFileOutput(self._context, self._task, key.partition, key.file_id, IOType.MERGE)
+        try:
+            for batch in self._merged(key, key.base_path, rows):
+                output.write(batch)
+            for batch in rows.inserts(key):
+                output.write(self._new_rows(batch))
+        except BaseException:
+            output.abort()
+            raise
+        summary = output.close()
+        old_name = key.base_path.rpartition("/")[2]
+        old_instant = parse_names(pa.array([old_name]))["instant"][0].as_py()
+        return file_stat(
+            key.partition,
+            key.file_id,
+            join_path(key.partition, output.name),
+            summary,
+            started=started,
+            inserts=self._inserts,
+            updates=self._updates,
+            deletes=self._deletes,
+            previous=(old_instant, old_name),
+        )
+
+    def _merged(self, key: GroupKey, base_path: str, rows: GroupedRows) -> Iterator[pa.RecordBatch]:
+        start = 0
+        with open_base(self._context.storage, base_path, self._schema) as batches:
+            for batch in batches:
+                base = conform(batch, self._schema)
+                found = rows.updates_below(key, start + base.num_rows)
+                yield base if found is None else self._apply(base, found[0], found[1] - start)
+                start += base.num_rows
+        beyond = rows.updates_below(key, np.iinfo(np.int64).max)
+        if beyond is not None:
+            raise FormatError(f"base file {base_path!r} has {start} rows, but row {int(beyond[1][0])} is to be updated")
+
+    def _apply(self, base: pa.RecordBatch, updates: pa.RecordBatch, positions: Positions) -> pa.RecordBatch:
+        deletes = _deletes(updates)
+        incoming = conform(updates.select(self._own_columns(updates)), self._context.schema)
+        ordering = [] if self._context.hard_deletes else [_field(incoming, f) for f in self._context.ordering_fields]
+        if (positions[1:] == positions[:-1]).any():
+            picks = last_winners(positions, ordering, deletes)
+            updates, positions, deletes = updates.take(pa.array(picks)), positions[picks], deletes[picks]
+            ordering = [column.take(pa.array(picks)) for column in ordering]
+        if ordering:
+            touched = pa.array(positions)
+            old = [_field(base, f).take(touched) for f in self._context.ordering_fields]
+            wins = incoming_wins(old, ordering, deletes)
+            if not wins.all():
+                updates, positions, deletes = updates.filter(pa.array(wins)), positions[wins], deletes[wins]
+        self._deletes += int(deletes.sum())
+        self._updates += int(len(deletes) - deletes.sum())
+        return apply_rows(base, self._with_commit_time(updates), positions, deletes)
+
+    def _new_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        deletes = _deletes(rows)
+        if deletes.any():
+            rows = rows.filter(pa.array(~deletes))
+        self._inserts += rows.num_rows
+        return self._with_commit_time(rows)
+
+    def _with_commit_time(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Incoming rows under the schema in which base rows are read."""
+        laid = self._layout.lay_out(rows)
+        columns = {name: laid.column(name) for name in laid.schema.names}
+        if self._context.populate_meta_fields:
+            columns[COMMIT_TIME] = pa.repeat(pa.scalar(self._context.instant, pa.string()), laid.num_rows)
+        return pa.RecordBatch.from_arrays(
+            [columns.get(f.name, pa.nulls(laid.num_rows, f.type)) for f in self._schema], schema=self._schema
+        )
+
+    def _own_columns(self, rows: pa.RecordBatch) -> list[str]:
+        own = set(self._context.schema.names)
+        return [name for name in rows.schema.names if name in own]
+
+
+def _deletes(rows: pa.RecordBatch) -> Mask:
+    mask: Mask = pc.fill_null(rows.column(DELETE), False).to_numpy(zero_copy_only=False).astype(np.bool_)
+    return mask
+
+
+def _field(rows: pa.RecordBatch, path: str) -> pa.Array:
+    """A column, or a field within structs by its dotted path."""
+    if path in rows.schema.names:
+        return rows.column(path)
+    first, *rest = path.split(".")
+    return pc.struct_field(rows.column(first), rest)

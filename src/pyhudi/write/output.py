@@ -1,0 +1,135 @@
+"""A base file on its way: its marker, its name, its meta columns, its writer."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.basefile import FileSummary
+from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from pyhudi.format.filenames import base_file_name
+from pyhudi.format.orc import OrcFileWriter
+from pyhudi.format.parquet import BaseFileWriter
+from pyhudi.schema.evolution import conform
+from pyhudi.storage import join_path
+from pyhudi.table.partition_metadata import ensure_partition_metadata
+from pyhudi.timeline.markers import IOType, Markers
+from pyhudi.write.context import TaskId, WriteContext
+
+
+class FileWriter(Protocol):
+    """What base file writers of all formats offer."""
+
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def estimated_size(self) -> int: ...
+    @property
+    def buffered_bytes(self) -> int: ...
+    def write(self, batch: pa.RecordBatch) -> None: ...
+    def flush(self) -> None: ...
+    def close(self) -> FileSummary: ...
+    def abort(self) -> None: ...
+
+
+class SequenceNumbers:
+    """Hands out ``_hoodie_commit_seqno`` values: ``<instant>_<task partition>_<running number of the task>``."""
+
+    def __init__(self, instant: str, task: TaskId) -> None:
+        self._prefix = f"{instant}_{task.partition}_"
+        self._next = 0
+
+    def take(self, n: int) -> pa.Array:
+        """The next ``n`` numbers."""
+        numbers = pa.array(np.arange(self._next, self._next + n)).cast(pa.string())
+        self._next += n
+        return pc.binary_join_element_wise(self._prefix, numbers, "")
+
+
+class RowLayout:
+    """Turns incoming rows into rows of base files."""
+
+    def __init__(self, context: WriteContext, task: TaskId) -> None:
+        self._context = context
+        self._own = context.schema
+        self._numbers = SequenceNumbers(context.instant, task)
+        names = (COMMIT_SEQNO, RECORD_KEY) if context.populate_meta_fields else ()
+        self._schema = pa.schema([*(pa.field(name, pa.string()) for name in names), *self._own])
+
+    def lay_out(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with sequence number and record key in front; meta columns that are the same in a whole file are
+        left to its writer."""
+        data = conform(rows.select([n for n in rows.schema.names if n in self._own.names]), self._own)
+        if not self._context.populate_meta_fields:
+            return data
+        meta = [self._numbers.take(rows.num_rows), rows.column(RECORD_KEY)]
+        return pa.RecordBatch.from_arrays([*meta, *data.columns], schema=self._schema)
+
+
+class BaseFileOutput:
+    """One base file being written. Its marker is there before the file is; a file that is not closed never appears."""
+
+    def __init__(self, context: WriteContext, task: TaskId, partition: str, file_id: str, io_type: IOType) -> None:
+        self.partition = partition
+        self.file_id = file_id
+        self.name = base_file_name(file_id, task.token, context.instant, context.extension)
+        self.path = join_path(partition, self.name)
+        ensure_partition_metadata(context.storage, partition, context.instant)
+        Markers(context.storage, context.instant).create(partition, self.name, io_type)
+        self._stack = ExitStack()
+        try:
+            sink = self._stack.enter_context(context.storage.open_output(self.path))
+            self.writer = _open_writer(context, sink, self._constants(context, io_type))
+        except BaseException as error:
+            self._close_sink(error)
+            raise
+
+    def _constants(self, context: WriteContext, io_type: IOType) -> dict[str, str | None]:
+        if not context.populate_meta_fields:
+            return dict.fromkeys((COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME))
+        constants: dict[str, str | None] = {PARTITION_PATH: self.partition, FILE_NAME: self.name}
+        if io_type is IOType.CREATE:
+            constants[COMMIT_TIME] = context.instant
+        return constants
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Add rows as `RowLayout` or a base file gives them."""
+        self.writer.write(rows)
+
+    def close(self) -> FileSummary:
+        """Finish the file."""
+        try:
+            summary = self.writer.close()
+        except BaseException as error:
+            self._close_sink(error)
+            raise
+        self._stack.close()
+        return summary
+
+    def abort(self) -> None:
+        """Drop the file."""
+        self.writer.abort()
+        self._close_sink(InterruptedError("the base file is not wanted any more"))
+
+    def _close_sink(self, error: BaseException) -> None:
+        self._stack.__exit__(type(error), error, error.__traceback__)
+
+
+def _open_writer(context: WriteContext, sink: object, constants: dict[str, str | None]) -> FileWriter:
+    bloom = context.bloom if context.populate_meta_fields else None
+    if context.extension == "orc":
+        return OrcFileWriter(
+            sink, context.file_schema, avro_schema=context.avro_schema, bloom=bloom, constants=constants
+        )
+    return BaseFileWriter(
+        sink,
+        context.file_schema,
+        avro_schema=context.avro_schema,
+        options=context.parquet,
+        bloom=bloom,
+        constants=constants,
+    )

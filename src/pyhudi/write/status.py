@@ -1,0 +1,71 @@
+"""Write statuses: what each written file holds, as rows of commit metadata, in the form in which tasks return them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.format.basefile import FileSummary
+from pyhudi.timeline.metadata import NEW_FILE_GROUP, WRITE_STAT_SCHEMA, write_stats
+
+Stat = dict[str, Any]
+"""One write stat under Hudi's own names."""
+
+
+def file_stat(
+    partition: str,
+    file_id: str,
+    path: str,
+    summary: FileSummary,
+    *,
+    started: float,
+    inserts: int = 0,
+    updates: int = 0,
+    deletes: int = 0,
+    previous: tuple[str, str] | None = None,
+) -> Stat:
+    """The stat of a finished base file; ``started`` is ``time.monotonic()`` at its begin, ``previous`` the instant and
+    name of the base file that it replaces."""
+    millis = int((time.monotonic() - started) * 1000)
+    merged = previous is not None
+    return {
+        "fileId": file_id,
+        "path": path,
+        "partitionPath": partition,
+        "prevCommit": NEW_FILE_GROUP if previous is None else previous[0],
+        "prevBaseFile": None if previous is None else previous[1],
+        "numWrites": summary.num_rows,
+        "numInserts": inserts,
+        "numUpdateWrites": updates,
+        "numDeletes": deletes,
+        "totalWriteBytes": summary.size,
+        "fileSizeInBytes": summary.size,
+        "runtimeStats": {
+            "totalScanTime": 0,
+            "totalUpsertTime": millis if merged else 0,
+            "totalCreateTime": 0 if merged else millis,
+        },
+    }
+
+
+def encode_stats(stats: Iterable[Stat]) -> bytes:
+    """Pack stats for the way from a task to the driver."""
+    table = write_stats(stats)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def decode_stats(parts: Iterable[bytes]) -> pa.Table:
+    """Join what the tasks of a write returned, sorted by partition and path so that retries give the same metadata."""
+    tables = []
+    for part in parts:
+        with pa.ipc.open_stream(part) as stream:
+            tables.append(stream.read_all())
+    if not tables:
+        return WRITE_STAT_SCHEMA.empty_table()
+    return pa.concat_tables(tables).sort_by([("partitionPath", "ascending"), ("path", "ascending")])
