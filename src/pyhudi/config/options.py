@@ -1,0 +1,9 @@
+"""Every option that has a meaning here, as a typed constant: ``options.RECORDKEY_FIELD``, ``options.OPERATION``, …"""
+
+from __future__ import annotations
+
+from pyhudi.config.options_pyhudi import *  # noqa: F403
+from pyhudi.config.options_read import *  # noqa: F403
+from pyhudi.config.options_services import *  # noqa: F403
+from pyhudi.config.options_table import *  # noqa: F403
+from pyhudi.config.options_write import *  # noqa: F403

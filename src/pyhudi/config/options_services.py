@@ -1,0 +1,133 @@
+"""Options of transactions and table services: times, locks, markers, rollback, clean, archive, metadata table."""
+
+from __future__ import annotations
+
+from pyhudi.config.option import choice, flag, integer, maybe_choice, maybe_text, text
+from pyhudi.config.values import (
+    CleanPolicy,
+    ConcurrencyMode,
+    FailedWritesPolicy,
+    MarkerType,
+    TimeGeneratorType,
+)
+
+_LOCK = "hoodie.write.lock."
+
+# --- instant times -------------------------------------------------------------------------------------------------
+
+TIME_GENERATOR_TYPE = choice(
+    "hoodie.time.generator.type", TimeGeneratorType.WAIT_TO_ADJUST_SKEW, "How instant times are issued."
+)
+TIME_GENERATOR_MAX_CLOCK_SKEW_MS = integer(
+    "hoodie.time.generator.max_expected_clock_skew_ms",
+    200,
+    "How far apart the clocks of writers may be; an issued time is waited out so long.",
+)
+
+# --- concurrency ---------------------------------------------------------------------------------------------------
+
+CONCURRENCY_MODE = choice(
+    "hoodie.write.concurrency.mode", ConcurrencyMode.SINGLE_WRITER, "How many writers a table may have at a time."
+)
+LOCK_PROVIDER = maybe_text(_LOCK + "provider", "Lock provider by Apache Hudi's class name.")
+LOCK_WAIT_TIME_MS = integer(_LOCK + "wait_time_ms", 60_000, "How long one attempt waits for the lock.")
+LOCK_NUM_RETRIES = integer(_LOCK + "num_retries", 15, "Retries inside a lock provider.")
+LOCK_RETRY_WAIT_MS = integer(_LOCK + "wait_time_ms_between_retry", 1000, "First wait between them.")
+LOCK_RETRY_MAX_WAIT_MS = integer(_LOCK + "max_wait_time_ms_between_retry", 16_000, "Longest wait between them.")
+LOCK_CLIENT_NUM_RETRIES = integer(_LOCK + "client.num_retries", 50, "Attempts to take the lock after the first.")
+LOCK_CLIENT_RETRY_WAIT_MS = integer(
+    _LOCK + "client.wait_time_ms_between_retry", 5000, "Wait between attempts to take the lock."
+)
+LOCK_HEARTBEAT_INTERVAL_MS = integer(_LOCK + "heartbeat_interval_ms", 60_000, "How often a held lock is renewed.")
+LOCK_FILESYSTEM_PATH = maybe_text(_LOCK + "filesystem.path", "Folder of the lock file; .hoodie when not given.")
+LOCK_FILESYSTEM_EXPIRE_MIN = integer(
+    _LOCK + "filesystem.expire", 0, "Minutes after which a lock file is stale; 0: never."
+)
+LOCK_STORAGE_VALIDITY_SECS = integer(
+    _LOCK + "storage.validity.timeout.secs", 300, "Seconds for which the storage-based lock holds without renewal."
+)
+LOCK_STORAGE_RENEW_SECS = integer(
+    _LOCK + "storage.renew.interval.secs", 30, "Seconds between renewals of the storage-based lock."
+)
+CONFLICT_RESOLUTION_STRATEGY = text(
+    _LOCK + "conflict.resolution.strategy",
+    "org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy",
+    "How overlapping commits are told, by Apache Hudi's class name.",
+)
+NUM_RETRIES_ON_CONFLICT = integer(
+    "hoodie.write.num.retries.on.conflict.failures", 0, "How often a write that lost to another one is tried again."
+)
+HEARTBEAT_INTERVAL_MS = integer(
+    "hoodie.client.heartbeat.interval_in_ms", 60_000, "How often a writer says that it is alive.", least=1
+)
+HEARTBEAT_TOLERABLE_MISSES = integer(
+    "hoodie.client.heartbeat.tolerable.misses", 2, "Missed heartbeats after which a writer counts as dead."
+)
+
+# --- markers and rollback ------------------------------------------------------------------------------------------
+
+MARKERS_TYPE = maybe_choice(
+    "hoodie.write.markers.type",
+    MarkerType,
+    "How files about to be written are marked. There is no timeline server here, so markers are always DIRECT.",
+)
+FAILED_WRITES_POLICY = choice(
+    "hoodie.clean.failed.writes.policy",
+    FailedWritesPolicy.EAGER,
+    "When leftovers of failed writes are rolled back: at the next write, by cleaning, or never.",
+    any_case=False,
+)
+ROLLBACK_USING_MARKERS = flag(
+    "hoodie.rollback.using.markers", True, "Whether a rollback finds the files to delete by their markers."
+)
+ROLLBACK_PARALLELISM = integer("hoodie.rollback.parallelism", 100, "Tasks of a rollback.", least=1)
+MARKERS_DELETE_PARALLELISM = integer("hoodie.markers.delete.parallelism", 100, "Tasks that delete markers.", least=1)
+FAIL_ON_DUPLICATE_DATA_FILES = flag(
+    "hoodie.fail.job.on.duplicate.data.file.detection",
+    False,
+    "Whether a leftover of a repeated task makes the write fail instead of being deleted.",
+)
+
+# --- services after a write ----------------------------------------------------------------------------------------
+
+TABLE_SERVICES_ENABLED = flag("hoodie.table.services.enabled", True, "Whether a write may run table services.")
+AUTO_CLEAN = flag("hoodie.clean.automatic", True, "Whether a write cleans old file versions after its commit.")
+CLEAN_POLICY = choice(
+    "hoodie.clean.policy", CleanPolicy.KEEP_LATEST_COMMITS, "Which old file versions are kept.", any_case=False
+)
+CLEAN_COMMITS_RETAINED = integer("hoodie.clean.commits.retained", 10, "Commits whose files are kept.")
+CLEAN_FILE_VERSIONS_RETAINED = integer("hoodie.clean.fileversions.retained", 3, "File versions that are kept.", least=1)
+CLEAN_HOURS_RETAINED = integer("hoodie.clean.hours.retained", 24, "Hours for which old files are kept.")
+CLEAN_TRIGGER_MAX_COMMITS = integer(
+    "hoodie.clean.trigger.max.commits", 1, "Commits after which cleaning runs.", least=1
+)
+CLEAN_MULTIPLE_ENABLED = flag(
+    "hoodie.clean.multiple.enabled", False, "Whether cleaning is planned while another one is pending."
+)
+CLEAN_INCREMENTAL = flag(
+    "hoodie.clean.incremental.enabled", True, "Whether cleaning looks only at partitions changed since the last one."
+)
+AUTO_ARCHIVE = flag("hoodie.archive.automatic", True, "Whether a write archives old instants after its commit.")
+KEEP_MIN_COMMITS = integer("hoodie.keep.min.commits", 20, "Instants that archiving leaves active.", least=1)
+KEEP_MAX_COMMITS = integer("hoodie.keep.max.commits", 30, "Active instants from which archiving starts.", least=1)
+COMPACT_INLINE = flag("hoodie.compact.inline", False, "Whether a write runs compaction after its commit.")
+COMPACT_MAX_DELTA_COMMITS = integer(
+    "hoodie.compact.inline.max.delta.commits", 5, "Delta commits after which compaction is due.", least=1
+)
+CLUSTERING_INLINE = flag("hoodie.clustering.inline", False, "Whether a write runs clustering after its commit.")
+
+# --- metadata table ------------------------------------------------------------------------------------------------
+
+METADATA_ENABLE = flag("hoodie.metadata.enable", True, "Whether the metadata table is used.")
+METADATA_COLUMN_STATS_ENABLE = flag(
+    "hoodie.metadata.index.column.stats.enable", True, "Whether the metadata table holds column statistics."
+)
+METADATA_BLOOM_ENABLE = flag(
+    "hoodie.metadata.index.bloom.filter.enable", False, "Whether the metadata table holds bloom filters."
+)
+METADATA_GLOBAL_RECORD_INDEX_ENABLE = flag(
+    "hoodie.metadata.global.record.level.index.enable", False, "Whether the metadata table holds the record index."
+)
+EMBEDDED_TIMELINE_SERVER = flag(
+    "hoodie.embed.timeline.server", True, "Kept for compatibility; there is no timeline server here."
+)
