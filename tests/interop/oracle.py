@@ -1,8 +1,7 @@
 """The real Apache Hudi, and other independent readers, for the tests to agree with.
 
-``Oracle`` runs one release in a process of its own, started once and kept: a Java virtual machine costs seconds. Rows go
-in and come out as Arrow tables.
-"""
+``Oracle`` runs one release in a process of its own, started once and kept: a Java virtual machine costs seconds. Rows
+go in and come out as Arrow tables."""
 
 from __future__ import annotations
 
@@ -20,7 +19,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from bench.jars import class_path
 
 RELEASES = ("0.15.0", "1.0.2", "1.2.0")
@@ -132,11 +130,13 @@ class Oracle:
         return self._load(out)
 
     def show_commits(self, path: Path | str) -> pa.Table:
-        """Apache Hudi's own ``show_commits``, newest first (0.15.0 knows it for catalog tables only, so one is made)."""
+        """Apache Hudi's own ``show_commits``, newest first (0.15.0 knows it for catalog tables only, so one is
+        made)."""
         name = f"t{next(self._count)}"
         try:
             return self.sql(
-                f"CREATE TABLE {name} USING hudi LOCATION '{path}'", f"CALL show_commits(table => '{name}', limit => 1000)"
+                f"CREATE TABLE {name} USING hudi LOCATION '{path}'",
+                f"CALL show_commits(table => '{name}', limit => 1000)",
             )
         finally:
             self.sql(f"DROP TABLE IF EXISTS {name}")
@@ -191,4 +191,8 @@ def read_with_hudi_rs(path: Path | str, options: Mapping[str, str] | None = None
 
     table = hudi.HudiTable(str(path), dict(options or {}))
     batches = table.read()
-    return pa.Table.from_batches(batches, batches[0].schema) if batches else table.get_schema_with_meta_fields().empty_table()
+    return (
+        pa.Table.from_batches(batches, batches[0].schema)
+        if batches
+        else table.get_schema_with_meta_fields().empty_table()
+    )

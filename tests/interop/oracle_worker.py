@@ -1,9 +1,9 @@
 """A process that holds one Spark with one release of Apache Hudi and serves requests, one JSON line each.
 
-Started by ``oracle.Oracle`` as a plain script with the release's jar on Spark's class path (``spark.jars`` would put Hudi's Avro classes into
-a second class loader, which 1.0.2 cannot stand). Requests come on stdin, answers go to the stdout this process was
-born with; whatever Spark itself prints ends in the log on stderr. Rows travel as files: Parquet in, Arrow IPC out.
-"""
+Started by ``oracle.Oracle`` as a plain script with the release's jar on Spark's class path (``spark.jars`` would put
+Hudi's Avro classes into a second class loader, which 1.0.2 cannot stand). Requests come on stdin, answers go to the
+stdout this process was born with; whatever Spark itself prints ends in the log on stderr. Rows travel as files: Parquet
+in, Arrow IPC out."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ class Worker:
         jvm = self.spark._jvm
         conf = self.spark._jsc.hadoopConfiguration()
         storage = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConfWithCopy(conf)
-        client = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder().setConf(storage).setBasePath(path).build()
+        client = (
+            jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder().setConf(storage).setBasePath(path).build()
+        )
         found = []
         for instant in client.getActiveTimeline().getInstants():
             old = not hasattr_java(instant, "requestedTime")
@@ -95,7 +97,9 @@ class Worker:
         jvm = self.spark._jvm
         conf = self.spark._jsc.hadoopConfiguration()
         storage = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConfWithCopy(conf)
-        client = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder().setConf(storage).setBasePath(path).build()
+        client = (
+            jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder().setConf(storage).setBasePath(path).build()
+        )
         return sorted(client.getTableConfig().getMetadataPartitions())
 
 

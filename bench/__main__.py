@@ -1,0 +1,146 @@
+"""``python -m bench``: the benchmark. See ``docs/benchmarks.md`` for what is measured and how to read it.
+
+Environment: ``BENCH_SF`` (scale factor, 1), ``BENCH_REPEAT`` (counted repetitions, 3), ``BENCH_MEMORY`` (driver memory
+of every engine, 6g), ``BENCH_DIR`` (where tables are written, the system's temporary folder)."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bench.data import Dataset, prepare
+from bench.jars import ROOT
+from bench.memory_use import Sampler
+from bench.report import check_answers, write_report
+
+SPARK4 = ROOT / ".venv-spark4" / "bin" / "python"
+ENGINES_SPARK35 = ("parquet", "ours", "hudi", "delta", "iceberg")
+ENGINES_SPARK4 = ("parquet", "ours")
+RESULTS = ROOT / "bench" / "results"
+
+
+def main() -> None:
+    """Run the engines one after another and report."""
+    options = _arguments()
+    scale, repeat = float(os.environ.get("BENCH_SF", "1")), int(os.environ.get("BENCH_REPEAT", "3"))
+    memory = os.environ.get("BENCH_MEMORY", "6g")
+    print(f"lineitem at scale {scale:g}: making or reusing it", flush=True)
+    data = prepare(scale)
+    document: dict[str, Any] = {
+        "scale": scale,
+        "rows": data.rows,
+        "repeat": repeat,
+        "memory": memory,
+        "machine": _machine(),
+        "commit": _commit(),
+        "when": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "load_before": os.getloadavg()[0],
+        "runs": [],
+    }
+    pythons = {"3.5": (Path(sys.executable), ENGINES_SPARK35), "4": (SPARK4, ENGINES_SPARK4)}
+    for spark in options.spark:
+        python, names = pythons[spark]
+        if not python.exists():
+            print(f"no {python}: Spark {spark} is left out (`make bench` makes it)", flush=True)
+            continue
+        for name in names:
+            if name in options.engines:
+                document["runs"].append(_run(python, name, data, repeat, memory))
+    check_answers(document)
+    write_report(document, RESULTS, None if options.no_write else ROOT / "docs" / "benchmarks.md")
+
+
+def _run(python: Path, engine: str, data: Dataset, repeat: int, memory: str) -> dict[str, Any]:
+    """One engine's process from start to end; its measurements with peak memory."""
+    with tempfile.TemporaryDirectory(prefix=f"bench-{engine}-", dir=os.environ.get("BENCH_DIR")) as scratch:
+        folder = Path(scratch)
+        job = {
+            "engine": engine,
+            "scale": data.scale,
+            "data": str(data.folder),
+            "rows": data.rows,
+            "lookups": data.lookups,
+            "folder": str(folder),
+            "repeat": repeat,
+            "memory": memory,
+        }
+        log = (folder / "log").open("w+")
+        env = {**os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
+        env.pop("SPARK_HOME", None)
+        process = subprocess.Popen(
+            [str(python), "-m", "bench.worker", json.dumps(job)],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            cwd=ROOT,
+            env=env,
+        )
+        assert process.stdout is not None
+        sampler = Sampler(process.pid)
+        run: dict[str, Any] = {"engine": engine, "measured": [], "answers": {}}
+        for line in process.stdout:
+            _take(json.loads(line), run, sampler)
+        sampler.stop()
+        if process.wait():
+            log.seek(0)
+            tail = "".join(log.readlines()[-60:])
+            raise SystemExit(f"{engine} failed:\n{tail}")
+    return run
+
+
+def _take(fact: dict[str, Any], run: dict[str, Any], sampler: Sampler) -> None:
+    """Put one line of a worker into its run."""
+    event = fact.pop("event")
+    if event == "begin":
+        sampler.take()
+    elif event == "end":
+        peak = sampler.take()
+        answer = fact.pop("answer")
+        if answer is not None:
+            run["answers"][f"{fact['work']}/{fact['turn'] if fact['work'] == 'point' else 0}"] = answer
+        run["measured"].append({**fact, "jvm": peak.jvm, "python": peak.python, "total": peak.total})
+        print(f"{run['engine']:>8} {fact['work']:<12} {fact['turn']} {fact['seconds']:8.2f} s", flush=True)
+    elif event == "check":
+        run["answers"][f"after {fact['work']}"] = fact["answer"]
+    else:
+        run |= fact
+
+
+def _machine() -> dict[str, Any]:
+    model = [
+        line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
+    ]
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "cpu": model[0] if model else platform.processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(pages / 2**30),
+        "system": platform.platform(),
+    }
+
+
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--no-write", action="store_true", help="leave docs/benchmarks.md as it is")
+    parser.add_argument("--engines", nargs="+", default=list(ENGINES_SPARK35), choices=ENGINES_SPARK35)
+    parser.add_argument("--spark", nargs="+", default=["3.5", "4"], choices=["3.5", "4"])
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""How each engine does each piece of work: its own idiom, its own defaults, the same data, keys and partition column.
+
+Nothing is tuned; what every engine gets alike stands in ``COMMON``. Rows match by partition and key: Apache Hudi and
+pyhudi do so with their default (not global) index, the others get the same three columns in the condition of MERGE. No
+engine gets an ordering column: the later write wins, as in a plain MERGE.
+"""
+
+from __future__ import annotations
+
+import shutil
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.data import KEYS, PARTITION
+from bench.jars import class_path
+
+COMMON = {
+    "spark.master": "local[2]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+
+class Engine(ABC):
+    """One engine in one process. ``folder`` is where its tables live; paths name a table's folder below it."""
+
+    label = ""
+    jars: str | None = None
+    can_upsert = True
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.spark: SparkSession
+
+    def conf(self) -> dict[str, str]:
+        """Spark settings beyond ``COMMON``."""
+        return {}
+
+    def start(self, builder: Any) -> None:
+        """Start Spark from a builder that has all settings."""
+        self.spark = builder.getOrCreate()
+
+    @abstractmethod
+    def bulk_insert(self, df: DataFrame, path: Path) -> None:
+        """Write a new table."""
+
+    @abstractmethod
+    def upsert(self, df: DataFrame, path: Path) -> None:
+        """Update the rows whose keys are there and insert the others."""
+
+    @abstractmethod
+    def read(self, path: Path) -> DataFrame:
+        """The current rows."""
+
+    def copy(self, source: Path, target: Path) -> Path:
+        """A fresh table like ``source`` for one repetition: at ``target``, or where the engine can have it."""
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target)
+        return target
+
+
+class Parquet(Engine):
+    """Plain files: the floor that a table format stands on."""
+
+    label = "plain parquet"
+    can_upsert = False
+
+    def bulk_insert(self, df: DataFrame, path: Path) -> None:
+        df.write.partitionBy(PARTITION).parquet(str(path))
+
+    def upsert(self, df: DataFrame, path: Path) -> None:
+        del df, path
+        raise TypeError("plain parquet files have no upsert")
+
+    def read(self, path: Path) -> DataFrame:
+        return self.spark.read.parquet(str(path))
+
+
+class HudiDataFrames(Engine):
+    """What Apache Hudi and pyhudi share: Apache Hudi's DataFrame API."""
+
+    def bulk_insert(self, df: DataFrame, path: Path) -> None:
+        self._write(df, path, "bulk_insert", "overwrite")
+
+    def upsert(self, df: DataFrame, path: Path) -> None:
+        self._write(df, path, "upsert", "append")
+
+    def read(self, path: Path) -> DataFrame:
+        return self.spark.read.format("hudi").load(str(path))
+
+    @staticmethod
+    def _write(df: DataFrame, path: Path, operation: str, mode: str) -> None:
+        options = {
+            "hoodie.table.name": "lineitem",
+            "hoodie.datasource.write.recordkey.field": ",".join(KEYS),
+            "hoodie.datasource.write.partitionpath.field": PARTITION,
+            "hoodie.datasource.write.operation": operation,
+        }
+        df.write.format("hudi").options(**options).mode(mode).save(str(path))
+
+
+class Ours(HudiDataFrames):
+    """pyhudi of this checkout."""
+
+    label = "pyhudi"
+
+    def start(self, builder: Any) -> None:
+        import pyhudi
+
+        super().start(pyhudi.configure_spark(builder))
+        pyhudi.activate(self.spark)
+
+
+class ApacheHudi(HudiDataFrames):
+    """The JVM original, with the settings its documentation asks for."""
+
+    label = "Apache Hudi 1.2.0"
+    jars = "hudi-1.2.0"
+
+    def conf(self) -> dict[str, str]:
+        return {
+            "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+            "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+            "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        }
+
+
+class Merging(Engine):
+    """Engines whose upsert is SQL MERGE."""
+
+    def upsert(self, df: DataFrame, path: Path) -> None:
+        df.createOrReplaceTempView("corrections")
+        condition = " AND ".join(f"t.{name} = s.{name}" for name in (*KEYS, PARTITION))
+        self.spark.sql(
+            f"MERGE INTO {self._name(path)} t USING corrections s ON {condition} "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        )
+
+    @abstractmethod
+    def _name(self, path: Path) -> str:
+        """The table in SQL."""
+
+
+class Delta(Merging):
+    """Delta Lake."""
+
+    label = "Delta 3.3.2"
+    jars = "delta-3.3.2"
+
+    def conf(self) -> dict[str, str]:
+        return {
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        }
+
+    def bulk_insert(self, df: DataFrame, path: Path) -> None:
+        df.write.format("delta").partitionBy(PARTITION).save(str(path))
+
+    def read(self, path: Path) -> DataFrame:
+        return self.spark.read.format("delta").load(str(path))
+
+    def _name(self, path: Path) -> str:
+        return f"delta.`{path}`"
+
+
+class Iceberg(Merging):
+    """Apache Iceberg in a Hadoop catalog. Its metadata holds absolute paths, so a copy must live where the table was
+    made."""
+
+    label = "Iceberg 1.10.0"
+    jars = "iceberg-1.10.0"
+
+    def conf(self) -> dict[str, str]:
+        return {
+            "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+            "spark.sql.catalog.bench": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.bench.type": "hadoop",
+            "spark.sql.catalog.bench.warehouse": str(self.folder),
+            "spark.sql.catalog.bench.cache-enabled": "false",
+        }
+
+    def bulk_insert(self, df: DataFrame, path: Path) -> None:
+        df.writeTo(self._name(path)).partitionedBy(df[PARTITION]).create()
+
+    def read(self, path: Path) -> DataFrame:
+        return self.spark.table(self._name(path))
+
+    def copy(self, source: Path, target: Path) -> Path:
+        del target
+        kept = self.folder / "kept" / source.name
+        if kept.exists():
+            shutil.rmtree(source)
+            shutil.copytree(kept, source)
+        else:
+            shutil.copytree(source, kept)
+        return source
+
+    def _name(self, path: Path) -> str:
+        return "bench." + ".".join(f"`{part}`" for part in path.relative_to(self.folder).parts)
+
+
+ENGINES: dict[str, type[Engine]] = {
+    "parquet": Parquet,
+    "ours": Ours,
+    "hudi": ApacheHudi,
+    "delta": Delta,
+    "iceberg": Iceberg,
+}
+
+
+def settings(engine: Engine, memory: str) -> dict[str, str]:
+    """All Spark settings of an engine's process; ``memory`` is the driver's, which in local mode does the work."""
+    conf = {**COMMON, "spark.driver.memory": memory, **engine.conf()}
+    if engine.jars:
+        jars = class_path(engine.jars)
+        conf |= {"spark.driver.extraClassPath": jars, "spark.executor.extraClassPath": jars}
+    return conf

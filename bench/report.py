@@ -1,0 +1,170 @@
+"""From measurements to a JSON document, the Markdown tables of ``docs/benchmarks.md`` and the goals met or missed."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+WORK = {
+    "bulk_insert": "bulk insert",
+    "upsert_1": "upsert 1 % + 0.1 % new",
+    "upsert_10": "upsert 10 % + 0.1 % new",
+    "scan": "scan and aggregate",
+    "partition": "one partition, aggregate",
+    "point": "point lookup by key",
+}
+LABELS = {
+    "parquet": "plain parquet",
+    "ours": "pyhudi",
+    "hudi": "Apache Hudi 1.2.0",
+    "delta": "Delta 3.3.2",
+    "iceberg": "Iceberg 1.10.0",
+}
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """``work`` shall take at most ``limit`` times what the best of ``others`` takes for ``against`` (the same when
+    empty)."""
+
+    work: str
+    limit: float
+    others: tuple[str, ...]
+    against: str = ""
+
+    @property
+    def text(self) -> str:
+        names = " and ".join(LABELS[name] for name in self.others)
+        best = "the better of " if len(self.others) > 1 else ""
+        what = f", {WORK[self.against]}" if self.against else ""
+        return f"{WORK[self.work]} ≤ {self.limit:g} × {best}{names}{what}"
+
+
+GOALS = (
+    Goal("bulk_insert", 1.2, ("parquet",)),
+    Goal("bulk_insert", 0.4, ("hudi",)),
+    *(
+        goal
+        for work in ("upsert_1", "upsert_10")
+        for goal in (
+            Goal(work, 0.25, ("hudi",)),
+            Goal(work, 0.7, ("delta", "iceberg")),
+            Goal(work, 1.5, ("parquet",), "bulk_insert"),
+        )
+    ),
+    Goal("scan", 1.1, ("parquet",)),
+    Goal("point", 1.0, ("hudi",)),
+    Goal("partition", 1.0, ("hudi",)),
+)
+
+
+def check_answers(document: dict[str, Any]) -> None:
+    """All engines must have given the same rows: a fast wrong answer is no answer.
+
+    Raises:
+        SystemExit: they differ; names the work and the engines.
+    """
+    first: dict[str, tuple[str, Any]] = {}
+    for run in document["runs"]:
+        for work, answer in run["answers"].items():
+            engine, expected = first.setdefault(work, (run["engine"], answer))
+            if answer != expected:
+                raise SystemExit(f"{work}: {run['engine']} answers {answer}\nbut {engine} {expected}")
+
+
+def medians(document: dict[str, Any], spark: str) -> dict[str, dict[str, float]]:
+    """Engine → work → median seconds of the counted (not the first) repetitions, for the runs on that Spark."""
+    found: dict[str, dict[str, float]] = {}
+    for run in _runs(document, spark):
+        times: dict[str, list[float]] = {}
+        for row in run["measured"]:
+            if row["turn"]:
+                times.setdefault(row["work"], []).append(row["seconds"])
+        found[run["engine"]] = {work: statistics.median(seconds) for work, seconds in times.items()}
+    return found
+
+
+def write_report(document: dict[str, Any], results: Path, page: Path | None) -> None:
+    """Print the tables, store the JSON document, and put the tables into the page between its two marks."""
+    results.mkdir(parents=True, exist_ok=True)
+    name = f"sf{document['scale']:g}-{document['when'].replace(':', '')}.json"
+    text = render(document, name)
+    print(text)
+    if page is None:
+        return
+    (results / name).write_text(json.dumps(document, indent=1) + "\n")
+    before, _, rest = page.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+def render(document: dict[str, Any], source: str) -> str:
+    """The measured part of the page as Markdown."""
+    machine = document["machine"]
+    lines = [
+        f"Scale factor {document['scale']:g} ({document['rows']:,} rows), {document['repeat']} counted repetitions "
+        "after one warm-up, "
+        f"median seconds; driver memory {document['memory']}. {machine['cpu']}, {machine['cores']} cores, "
+        f"{machine['memory_gib']} GiB; commit `{document['commit']}`, {document['when']}, load before the run "
+        f"{document['load_before']:.2f}. All repetitions: `bench/results/{source}`.",
+    ]
+    for spark in ("3.5", "4"):
+        runs = _runs(document, spark)
+        if runs:
+            lines += ["", f"### Spark {runs[0]['spark']}", "", *_seconds(document, spark), "", *_memory(runs)]
+            if spark == "3.5":
+                lines += ["", *_goals(medians(document, spark))]
+    return "\n".join(lines)
+
+
+def _runs(document: dict[str, Any], spark: str) -> list[dict[str, Any]]:
+    return [run for run in document["runs"] if run["spark"].startswith(spark)]
+
+
+def _seconds(document: dict[str, Any], spark: str) -> list[str]:
+    found = medians(document, spark)
+    others = [engine for engine in found if engine != "ours"]
+    ratios = [f"pyhudi / {LABELS[engine]}" for engine in others] if "ours" in found else []
+    rows = []
+    for work, label in WORK.items():
+        cells = [f"{found[engine][work]:.2f}" if work in found[engine] else "" for engine in found]
+        ours = found.get("ours", {}).get(work)
+        for engine in others if ratios else ():
+            theirs = found[engine].get(work)
+            cells.append(f"{ours / theirs:.2f}" if ours and theirs else "")
+        rows.append([label, *cells])
+    return _table(["seconds", *(LABELS[engine] for engine in found), *ratios], rows)
+
+
+def _memory(runs: list[dict[str, Any]]) -> list[str]:
+    rows = []
+    for work, label in WORK.items():
+        cells = []
+        for run in runs:
+            peaks = [row for row in run["measured"] if row["work"] == work]
+            total, python = (max((row[key] for row in peaks), default=0) >> 20 for key in ("total", "python"))
+            cells.append(f"{total:,} ({python:,})" if peaks else "")
+        rows.append([label, *cells])
+    rows.append(["table on disk", *(f"{run['bytes'] >> 20:,}" for run in runs)])
+    return _table(["peak MiB: all (Python workers)", *(LABELS[run["engine"]] for run in runs)], rows)
+
+
+def _goals(found: dict[str, dict[str, float]]) -> list[str]:
+    rows = []
+    for goal in GOALS:
+        ours = found.get("ours", {}).get(goal.work)
+        theirs = [found[name][goal.against or goal.work] for name in goal.others if name in found]
+        if ours is None or len(theirs) < len(goal.others):
+            continue
+        ratio = ours / min(theirs)
+        rows.append([goal.text, f"{ratio:.2f}", "met" if ratio <= goal.limit else "**missed**"])
+    return _table(["goal", "measured", ""], rows) if rows else []
+
+
+def _table(header: list[str], rows: list[list[str]]) -> list[str]:
+    line = "|" + "---|" + "---:|" * (len(header) - 1)
+    return ["| " + " | ".join(cells) + " |" if cells else line for cells in (header, [], *rows)]

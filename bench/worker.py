@@ -1,0 +1,140 @@
+"""One engine's part of the benchmark, in a process of its own: ``python -m bench.worker <job as JSON>``.
+
+Every measured repetition is announced on stdout as one JSON line when it begins and when it ended, so that the parent
+can sample memory for it; everything else goes to stderr."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, count
+from pyspark.sql.functions import sum as total
+
+from bench.data import PARTITION, SHARES, Dataset
+from bench.engines import ENGINES, Engine, settings
+
+YEAR = 1995
+LOOKUPS_MORE = 3
+"""Reads are short: they get so many times the repetitions of the writes."""
+
+
+class Reporter:
+    """Speaks JSON lines to the parent."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def say(self, **facts: Any) -> None:
+        print(json.dumps(facts), file=self._out, flush=True)
+
+    def measure(self, work: str, repeat: int, run: Callable[[Any], Any], prepare: Callable[[int], Any]) -> None:
+        """One warm-up repetition and ``repeat`` that count; ``prepare`` is not timed and feeds ``run``."""
+        for turn in range(repeat + 1):
+            given = prepare(turn)
+            gc.collect()
+            self.say(event="begin", work=work, turn=turn)
+            begin = time.perf_counter()
+            answer = run(given)
+            seconds = time.perf_counter() - begin
+            self.say(event="end", work=work, turn=turn, seconds=seconds, answer=answer)
+
+
+def aggregate(df: DataFrame) -> list[list[str]]:
+    """A full scan with the aggregates of TPC-H query 1, as text so that engines can be compared."""
+    price, less = col("l_extendedprice"), 1 - col("l_discount")
+    grouped = df.groupBy("l_returnflag", "l_linestatus").agg(
+        total("l_quantity"), total(price), total(price * less), total(price * less * (1 + col("l_tax"))), count("*")
+    )
+    return sorted([str(cell) for cell in row] for row in grouped.collect())
+
+
+def run(job: dict[str, Any], reporter: Reporter) -> None:
+    """All work of one engine, in the order of the table's life."""
+    data = Dataset(job["scale"], Path(job["data"]), job["rows"], [tuple(pair) for pair in job["lookups"]])
+    folder = Path(job["folder"])
+    engine = ENGINES[job["engine"]](folder)
+    builder = SparkSession.builder
+    for key, value in settings(engine, job["memory"]).items():
+        builder = builder.config(key, value)
+    engine.start(builder)
+    engine.spark.sparkContext.setLogLevel("ERROR")
+    reporter.say(event="ready", spark=engine.spark.version, java=_java(engine.spark), python=sys.version.split()[0])
+    table = _bulk_insert(engine, data, folder, job["repeat"], reporter)
+    reporter.say(event="size", bytes=sum(file.stat().st_size for file in table.rglob("*") if file.is_file()))
+    _reads(engine, data, table, job["repeat"] * LOOKUPS_MORE, reporter)
+    if engine.can_upsert:
+        _upserts(engine, data, table, folder, job["repeat"], reporter)
+    engine.spark.stop()
+
+
+def _bulk_insert(engine: Engine, data: Dataset, folder: Path, repeat: int, reporter: Reporter) -> Path:
+    def fresh(turn: int) -> Path:
+        if turn:
+            shutil.rmtree(folder / "db" / f"table{turn - 1}")
+        return folder / "db" / f"table{turn}"
+
+    def load(path: Path) -> None:
+        engine.bulk_insert(engine.spark.read.parquet(str(data.lineitem)), path)
+
+    reporter.measure("bulk_insert", repeat, load, fresh)
+    return folder / "db" / f"table{repeat}"
+
+
+def _reads(engine: Engine, data: Dataset, table: Path, repeat: int, reporter: Reporter) -> None:
+    def scan(_: object) -> list[list[str]]:
+        return aggregate(engine.read(table))
+
+    def year(_: object) -> list[list[str]]:
+        return aggregate(engine.read(table).where(col(PARTITION) == YEAR))
+
+    def point(keys: tuple[int, int]) -> list[list[str]]:
+        order, line = keys
+        found = engine.read(table).where((col("l_orderkey") == order) & (col("l_linenumber") == line))
+        columns = ["l_orderkey", "l_linenumber", "l_quantity", "l_comment", PARTITION]
+        return sorted([str(cell) for cell in row] for row in found.select(*columns).collect())
+
+    reporter.measure("scan", repeat, scan, lambda turn: turn)
+    reporter.measure("partition", repeat, year, lambda turn: turn)
+    reporter.measure("point", repeat, point, lambda turn: data.lookups[turn % len(data.lookups)])
+
+
+def _upserts(engine: Engine, data: Dataset, table: Path, folder: Path, repeat: int, reporter: Reporter) -> None:
+    for name in SHARES:
+        last: list[Path] = []
+
+        def fresh(turn: int, name: str = name, last: list[Path] = last) -> Path:
+            for old in last:
+                if old != table:
+                    shutil.rmtree(old)
+            last[:] = [engine.copy(table, folder / "db" / f"{name}_{turn}")]
+            return last[0]
+
+        def upsert(path: Path, name: str = name) -> None:
+            engine.upsert(engine.spark.read.parquet(str(data.upsert(name))), path)
+
+        reporter.measure(name, repeat, upsert, fresh)
+        reporter.say(event="check", work=name, answer=aggregate(engine.read(last[0])))
+
+
+def _java(spark: SparkSession) -> str:
+    version = spark.sparkContext._jvm.java.lang.System.getProperty("java.version")
+    return str(version)
+
+
+def main() -> None:
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    run(json.loads(sys.argv[1]), Reporter(out))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""The golden tables, what Apache Hudi read from them, and what of it we cannot read yet."""
+
+from __future__ import annotations
+
+import functools
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rows import in_order
+
+TABLES = Path(__file__).with_name("tables")
+NAMES = sorted(path.name.removesuffix(".zip") for path in TABLES.glob("*.zip"))
+
+KINDS = ("snapshot", "read_optimized", "time_travel", "incremental", "cdc")
+
+MERGED_ONLY_INFORMATIVE = ("_hoodie_file_name", "_hoodie_commit_seqno")
+
+NOT_YET: dict[str, tuple[str, ...]] = {
+    "merge-on-read: merging log files": tuple(
+        f"{name}:{kind}" for name in NAMES if "_mor_" in name for kind in ("snapshot", "time_travel", "incremental")
+    ),
+    "streaming, SQL and tools: change data capture": ("v8_cow_cdc:cdc",),
+}
+"""Subject of the missing feature → ``table:kind`` of the queries that wait for it."""
+
+_REASONS = {query: reason for reason, queries in NOT_YET.items() for query in queries}
+
+
+@dataclass(frozen=True)
+class Query:
+    """One question to a golden table and Apache Hudi's answer (``rows`` None: it failed with ``error``)."""
+
+    kind: str
+    as_of: str | None
+    begin: str | None
+    end: str | None
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]] | None
+    error: str | None
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The read options of ``format("hudi")`` that ask this."""
+        if self.kind == "time_travel":
+            return {"as.of.instant": str(self.as_of)}
+        if self.kind in ("incremental", "cdc"):
+            options = {
+                "hoodie.datasource.query.type": "incremental",
+                "hoodie.datasource.read.begin.instanttime": str(self.begin),
+            }
+            if self.end is not None:
+                options["hoodie.datasource.read.end.instanttime"] = self.end
+            if self.kind == "cdc":
+                options["hoodie.datasource.query.incremental.format"] = "cdc"
+            return options
+        return {"hoodie.datasource.query.type": self.kind}
+
+
+@dataclass(frozen=True)
+class Golden:
+    """A golden table: its name, the whole of its ``expected.json`` and its folder once unpacked."""
+
+    name: str
+    document: dict[str, Any]
+    path: Path
+
+    def queries(self, kind: str) -> list[Query]:
+        """All questions of one kind, none when the table has none of them."""
+        answers = self.document.get(kind, [])
+        return [_query(kind, answer) for answer in (answers if isinstance(answers, list) else [answers])]
+
+
+def cases() -> list[Any]:
+    """``pytest`` parameters (name, kind) of all that was asked, with strict expected failures where due."""
+    found = []
+    for name in NAMES:
+        for kind in KINDS:
+            if kind not in _document(name):
+                continue
+            reason = _REASONS.get(f"{name}:{kind}")
+            marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
+            found.append(pytest.param(name, kind, marks=marks, id=f"{name}-{kind}"))
+    return found
+
+
+def unpack(name: str, folder: Path) -> Golden:
+    """Unpack a table into ``folder`` (once) and load its expectations."""
+    path = folder / name
+    if not path.exists():
+        with zipfile.ZipFile(TABLES / f"{name}.zip") as archive:
+            archive.extractall(folder)
+    return Golden(name, _document(name), path)
+
+
+def columns_to_compare(golden: Golden, query: Query) -> list[str]:
+    """All columns of the answer, less those that are informative in merged rows."""
+    merged = "_mor_" in golden.name and query.kind != "read_optimized"
+    return [name for name in query.columns if not (merged and name in MERGED_ONLY_INFORMATIVE)]
+
+
+def expected_rows(query: Query, columns: list[str]) -> list[tuple[Any, ...]]:
+    """Apache Hudi's rows, cut to ``columns``, maps and rows in the order in which ours are encoded."""
+    assert query.rows is not None
+    places = [query.columns.index(name) for name in columns]
+    return in_order(tuple(row[place] for place in places) for row in query.rows)
+
+
+@functools.cache
+def _document(name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((TABLES / f"{name}.expected.json").read_text())
+    return document
+
+
+def _query(kind: str, answer: dict[str, Any]) -> Query:
+    rows = answer.get("rows")
+    return Query(
+        kind,
+        answer.get("as_of"),
+        answer.get("begin"),
+        answer.get("end"),
+        tuple(answer.get("columns", ())),
+        None if rows is None else [tuple(row) for row in rows],
+        answer.get("error"),
+    )
