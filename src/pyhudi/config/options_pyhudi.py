@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from pyhudi.config.option import maybe_integer
+from pyhudi.config.option import choice, maybe_integer
+from pyhudi.config.values import PartitionValues, ReadEngine
 
 PARQUET_CODEC_LEVEL = maybe_integer(
     "pyhudi.parquet.compression.level", "Level of the parquet codec; the codec's own when not given.", least=-100
+)
+READ_ENGINE = choice(
+    "pyhudi.read.engine",
+    ReadEngine.AUTO,
+    "Who reads base files under Spark: Spark itself, or our Arrow reader on the executors; auto: Spark where it can.",
+)
+READ_PARTITION_VALUES = choice(
+    "pyhudi.read.partition.values",
+    PartitionValues.AUTO,
+    "Where partition columns come from under Spark when path and file agree: paths let Spark skip whole files, files "
+    "cost nothing per row; auto: paths for hive-style tables and for many files.",
 )

@@ -227,3 +227,19 @@ class OutputTimestampType(StrEnum):
     TIMESTAMP_MICROS = "TIMESTAMP_MICROS"
     TIMESTAMP_MILLIS = "TIMESTAMP_MILLIS"
     INT96 = "INT96"
+
+
+class ReadEngine(StrEnum):
+    """Who reads base files for a Spark query (``pyhudi.read.engine``)."""
+
+    AUTO = "auto"
+    SPARK = "spark"
+    ARROW = "arrow"
+
+
+class PartitionValues(StrEnum):
+    """Where a Spark query takes partition columns from (``pyhudi.read.partition.values``)."""
+
+    AUTO = "auto"
+    PATH = "path"
+    FILE = "file"
