@@ -70,13 +70,7 @@ class Rollbacks:
             return []
         writes = [i for i in active.timeline.pending() if i.action in _WRITES and not is_clustering(active, i)]
         if policy is FailedWrites.LAZY:
-            interval = number(options, heartbeat.INTERVAL_KEY, heartbeat.DEFAULT_INTERVAL_MS)
-            misses = number(options, heartbeat.MISSES_KEY, heartbeat.DEFAULT_TOLERABLE_MISSES)
-            writes = [
-                i
-                for i in writes
-                if heartbeat.is_dead(self.storage, i.requested, interval_ms=interval, tolerable_misses=misses)
-            ]
+            writes = [i for i in writes if self._is_dead(i.requested, options)]
         return sorted(writes, reverse=True)
 
     def check(self, active: ActiveTimeline, failed: list[Instant]) -> None:
@@ -88,7 +82,7 @@ class Rollbacks:
             if plan is not None:
                 _refuse_log_blocks(plan, pending)
 
-    def clean_up(self, active: ActiveTimeline, failed: list[Instant]) -> list[Instant]:
+    def clean_up(self, active: ActiveTimeline, failed: list[Instant], options: Mapping[str, str]) -> list[Instant]:
         """Finish the rollbacks that somebody began, then roll back ``failed``; returns the completed rollbacks."""
         done: list[Instant] = []
         for pending in active.timeline.pending().of_actions(Action.ROLLBACK):
@@ -100,7 +94,7 @@ class Rollbacks:
             done.append(self._finish(active, pending, plan))
         left = [target for target in failed if active.timeline.find(target.requested, target.action) is not None]
         done += [self.roll_back(active, target) for target in left]
-        self._sweep_markers(active)
+        self._sweep(active, options)
         return done
 
     def roll_back(self, active: ActiveTimeline, target: Instant) -> Instant:
@@ -143,16 +137,26 @@ class Rollbacks:
             completion = slot.take(newest(active)) if active.layout.version >= 2 else None
             return active.complete(rollback, metadata.encode(), completion)
 
-    def _sweep_markers(self, active: ActiveTimeline) -> None:
-        """Remove the markers of writers that died between their completion and the end of their tidying."""
+    def _sweep(self, active: ActiveTimeline, options: Mapping[str, str]) -> None:
+        """Remove markers and old heartbeats of writers that died outside the time in which they were pending."""
         marked = sorted(marked_instants(self.storage))
-        if not marked:
+        beats = self.storage.list(heartbeat.HEARTBEAT_FOLDER)["path"].to_pylist()
+        if not marked and not beats:
             return
-        # listed after the markers: whoever made one had been on the timeline before
+        # listed after the traces: whoever makes markers has been on the timeline before
         pending = {i.requested for i in active.reload().timeline.pending()}
         for instant in marked:
             if instant not in pending:
                 Markers(self.storage, instant).delete()
+        for path in beats:
+            instant = path.rpartition("/")[2]
+            if instant not in pending and self._is_dead(instant, options):
+                self.storage.delete(path)
+
+    def _is_dead(self, instant: str, options: Mapping[str, str]) -> bool:
+        interval = number(options, heartbeat.INTERVAL_KEY, heartbeat.DEFAULT_INTERVAL_MS)
+        misses = number(options, heartbeat.MISSES_KEY, heartbeat.DEFAULT_TOLERABLE_MISSES)
+        return heartbeat.is_dead(self.storage, instant, interval_ms=interval, tolerable_misses=misses)
 
 
 def _revert_to_requested(active: ActiveTimeline, plan: RollbackPlan) -> None:

@@ -95,7 +95,7 @@ class Transaction:
             self._rollbacks.check(active, failed)
             # before the first change to the timeline: a metadata table must not outlive what it describes
             self.config = detach_metadata_table(storage, config)
-            self._rollbacks.clean_up(active, failed)
+            self._rollbacks.clean_up(active, failed, options)
             self.timeline = active.timeline
             requested = slot.take(newest(active))
             if policy is not FailedWrites.EAGER:
