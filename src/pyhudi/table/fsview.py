@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pyhudi.format.filenames import BASE, LOG, parse_names, split_paths
+from pyhudi.timeline.history import archived_completions
 from pyhudi.timeline.instants import Action, State
 from pyhudi.timeline.metadata import REPLACED_SCHEMA
 from pyhudi.timeline.plans import decode_record
@@ -361,11 +362,7 @@ def _archived_completions(client: TableMetaClient, files: pa.Table, timeline: Ti
     """Completion times of archived delta commits whose log files are still there; they are few or none."""
     logs = files.filter(pc.equal(files["kind"], LOG))
     wanted = {i for i in pc.unique(logs["instant"]).to_pylist() if timeline.is_before_start(i)}
-    if not wanted:
-        return {}
-    from pyhudi.timeline.history import archived_completions
-
-    return archived_completions(client.storage, client.active_timeline().layout, wanted)
+    return archived_completions(client.storage, client.active_timeline().layout, wanted) if wanted else {}
 
 
 # --- Arrow helpers ---------------------------------------------------------------------------------------------------

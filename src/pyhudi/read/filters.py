@@ -1,0 +1,179 @@
+"""Row filters: one value for the three ways to write them, turned into what each reader understands.
+
+A filter is ``[(column, op, value), …]`` (all must hold), a list of such lists (any must hold), a
+``pyarrow.compute.Expression``, or SQL text, which only Spark can evaluate. As in SQL, a comparison with null is not
+true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import QueryError
+
+Filter: TypeAlias = pc.Expression | str | Sequence[Any]
+"""What the public API takes as a filter."""
+
+OPERATORS = ("=", "==", "!=", "<", "<=", ">", ">=", "in", "not in")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One comparison. ``column`` may be a dotted path into structs; a ``value`` of None asks for null (``=``) or not
+    null (``!=``)."""
+
+    column: str
+    op: str
+    value: Any
+
+    def arrow(self, schema: pa.Schema) -> pc.Expression:
+        """As an expression on batches of that schema."""
+        path = resolve_column(self.column, schema)
+        field = pc.field(*path) if len(path) > 1 else pc.field(path[0])
+        if self.value is None:
+            return field.is_null() if self.op in ("=", "==") else field.is_valid()
+        kind = _type_of(path, schema)
+        if self.op in ("in", "not in"):
+            values = [_literal(v, kind, self.column) for v in self.value]
+            found = field.isin(pa.array([v.as_py() for v in values], values[0].type if values else kind))
+            return found & field.is_valid() if self.op == "in" else ~found & field.is_valid()
+        value = _literal(self.value, kind, self.column)
+        match self.op:
+            case "=" | "==":
+                return field == value
+            case "!=":
+                return field != value
+            case "<":
+                return field < value
+            case "<=":
+                return field <= value
+            case ">":
+                return field > value
+            case _:
+                return field >= value
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """A parsed filter: exactly one of the three is set. ``anyof`` is a disjunction of conjunctions."""
+
+    anyof: tuple[tuple[Term, ...], ...] = ()
+    expression: pc.Expression | None = None
+    sql: str | None = None
+
+    @classmethod
+    def parse(cls, value: Filter | None) -> RowFilter | None:
+        """Read a filter in any of its spellings; None and an empty list mean no filter.
+
+        Raises:
+            QueryError: it is none of them, or an operator is unknown.
+        """
+        if value is None:
+            return None
+        if isinstance(value, str):
+            return cls(sql=value)
+        if isinstance(value, pc.Expression):
+            return cls(expression=value)
+        if not isinstance(value, Sequence):
+            raise QueryError(
+                f"a filter must be a list of (column, op, value), a pyarrow expression or SQL, not {value!r}"
+            )
+        if not value:
+            return None
+        groups = [value] if isinstance(value[0], tuple) else value
+        return cls(anyof=tuple(tuple(_term(term) for term in group) for group in groups))
+
+    def arrow(self, schema: pa.Schema) -> pc.Expression:
+        """As a pyarrow expression on batches of that schema.
+
+        Raises:
+            QueryError: SQL text, an unknown column, or a value that cannot be compared with the column.
+        """
+        if self.sql is not None:
+            raise QueryError(
+                f"the filter {self.sql!r} is SQL, which only to_spark() can evaluate; write it as "
+                "[(column, op, value), …] or as a pyarrow expression"
+            )
+        if self.expression is not None:
+            return self.expression
+        return reduce(
+            lambda a, b: a | b,
+            (reduce(lambda a, b: a & b, (term.arrow(schema) for term in group)) for group in self.anyof if group),
+        )
+
+    def columns(self, schema: pa.Schema) -> list[str]:
+        """Top-level columns of the schema that the filter needs (for a pyarrow expression: all it may need)."""
+        if self.expression is not None:
+            text = str(self.expression)
+            return [name for name in schema.names if name in text]
+        used = {resolve_column(term.column, schema)[0] for group in self.anyof for term in group}
+        return [name for name in schema.names if name in used]
+
+
+def resolve_column(column: str, schema: pa.Schema) -> list[str]:
+    """The path of a column: its name as it is, or the steps of a dotted path.
+
+    Raises:
+        QueryError: the schema has no such column.
+    """
+    if column in schema.names:
+        return [column]
+    steps = column.split(".")
+    kind: Any = schema
+    for step in steps:
+        names = (
+            kind.names if isinstance(kind, pa.Schema) else [f.name for f in kind] if pa.types.is_struct(kind) else []
+        )
+        if step not in names:
+            raise QueryError(f"no column {column!r}; the table has {', '.join(schema.names)}")
+        kind = kind.field(step).type
+    return steps
+
+
+def _type_of(path: list[str], schema: pa.Schema) -> pa.DataType:
+    kind: Any = schema
+    for step in path:
+        kind = kind.field(step).type
+    return kind
+
+
+def _term(value: Any) -> Term:
+    if not isinstance(value, tuple) or len(value) != 3 or not isinstance(value[0], str):
+        raise QueryError(f"a filter term must be (column, op, value), not {value!r}")
+    column, op, operand = value
+    if op not in OPERATORS:
+        raise QueryError(f"unknown operator {op!r} in the filter term {value!r}; there are {', '.join(OPERATORS)}")
+    if op in ("in", "not in"):
+        if isinstance(operand, str) or not hasattr(operand, "__iter__"):
+            raise QueryError(f"the filter term {value!r} needs a list of values")
+        operand = tuple(v for v in operand if v is not None)
+    elif operand is None and op not in ("=", "==", "!="):
+        raise QueryError(f"the filter term {value!r} compares with null, which is never true; use '=' or '!='")
+    return Term(column, op, operand)
+
+
+def _literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
+    """The value in the column's type where it fits; numbers that do not fit keep their own type (``int > 1.5``)."""
+    natural = value if isinstance(value, pa.Scalar) else _scalar(value, column)
+    try:
+        if pa.types.is_string(natural.type) and not pa.types.is_string(kind):
+            return natural.cast(kind)
+        return pa.scalar(natural.as_py(), kind) if natural.type != kind else natural
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as e:
+        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        if numeric and not pa.types.is_string(natural.type) and isinstance(value, int | float):
+            return natural
+        raise QueryError(f"{value!r} cannot be compared with column {column!r} of type {kind}") from e
+
+
+def _scalar(value: Any, column: str) -> pa.Scalar:
+    try:
+        return pa.scalar(value)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as e:
+        raise QueryError(f"{value!r} in the filter on column {column!r} is no value of a column type") from e

@@ -1,0 +1,213 @@
+"""Reading a scan plan in this process: tasks to Arrow batches on threads, or task by task on Spark's executors."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from pyhudi.errors import FormatError, NotFoundError, QueryError
+from pyhudi.format.columns import COMMIT_TIME
+from pyhudi.read.commit_times import CommitTimes
+from pyhudi.read.filters import RowFilter
+from pyhudi.schema.evolution import conform
+
+if TYPE_CHECKING:
+    from pyhudi.read.plan import ScanPlan
+    from pyhudi.storage.base import Storage
+
+BATCH_ROWS = 65_536
+_QUEUED_BATCHES = 2  # per thread: what is read ahead of a slow consumer
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """One base file: its path, the values of the path columns, and the names of columns that it calls otherwise (None:
+    what it calls so is another column)."""
+
+    path: str
+    values: Mapping[str, Any]
+    names: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReader:
+    """Reads base files into batches of the columns asked for; pickles, so that it can go to executors.
+
+    ``schema`` are all columns of the table, ``columns`` those of the result; ``path_columns`` are not read from files.
+    """
+
+    storage: Storage
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    filter: RowFilter | None = None
+    commit_times: CommitTimes | None = None
+    path_columns: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, plan: ScanPlan, storage: Storage) -> TaskReader:
+        """The reader for the tasks of a plan."""
+        return cls(storage, plan.schema, plan.columns, plan.filter, plan.commit_times, plan.path_columns)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        return pa.schema([self.schema.field(c) for c in self.columns])
+
+    def read(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        """The rows of one base file that meet the conditions.
+
+        Older files may lack columns or hold narrower types; rows come out in the table's schema.
+
+        Raises:
+            QueryError: the file is gone.
+            FormatError: the file is damaged.
+        """
+        try:
+            with self.storage.open_input(task.path) as source:
+                yield from self._read(source, task)
+        except NotFoundError as e:
+            raise QueryError(
+                f"{self.storage.uri(task.path)} is gone: a cleaner has removed it since the query was planned. Plan "
+                "again, or keep more versions (hoodie.clean.commits.retained)"
+            ) from e
+        except pa.ArrowInvalid as e:
+            raise FormatError(f"{self.storage.uri(task.path)} cannot be read: {e}") from e
+
+    def _read(self, source: Any, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        orc = task.path.endswith(".orc")
+        fragment = (ds.OrcFileFormat() if orc else ds.ParquetFileFormat(pre_buffer=True)).make_fragment(source)
+        physical = fragment.physical_schema
+        needed = self._needed()
+        inside = {c: n for c in needed if c not in self.path_columns and (n := task.names.get(c, c)) in physical.names}
+        like = {c for c, n in inside.items() if c == n and physical.field(n).type == self.schema.field(c).type}
+        pushed, later = self._split_conditions(like)
+        as_is = not later and set(needed) == like
+        batches = fragment.to_batches(
+            columns=list(self.columns) if as_is else list(inside.values()),
+            filter=reduce(lambda a, b: a & b, pushed) if pushed else None,
+            batch_size=BATCH_ROWS,
+        )
+        target = pa.schema([self.schema.field(c) for c in needed])
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            if not as_is:
+                batch = self._completed(batch.rename_columns(list(inside)), target, task.values)
+                for condition in later:
+                    batch = batch.filter(condition)
+                batch = batch.select(list(self.columns))
+            yield batch
+
+    def _needed(self) -> list[str]:
+        """Output columns first, then those that only conditions need."""
+        needed = list(self.columns)
+        more = self.filter.columns(self.schema) if self.filter is not None else []
+        if self.commit_times is not None:
+            more = [*more, COMMIT_TIME]
+        return needed + [c for c in dict.fromkeys(more) if c not in needed]
+
+    def _split_conditions(self, like: set[str]) -> tuple[list[pc.Expression], list[pc.Expression]]:
+        """Conditions that the file can check as it is (row groups by statistics first), and those for later."""
+        pushed: list[pc.Expression] = []
+        later: list[pc.Expression] = []
+        if self.commit_times is not None:
+            (pushed if COMMIT_TIME in like else later).append(self.commit_times.arrow())
+        if self.filter is not None:
+            fits = set(self.filter.columns(self.schema)) <= like
+            (pushed if fits else later).append(self.filter.arrow(self.schema))
+        return pushed, later
+
+    def _completed(self, batch: pa.RecordBatch, target: pa.Schema, values: Mapping[str, Any]) -> pa.RecordBatch:
+        for name in self.path_columns:
+            if name in target.names:
+                kind = target.field(name).type
+                column = pa.repeat(pa.scalar(values[name], kind), batch.num_rows)
+                batch = batch.append_column(pa.field(name, kind), column)
+        return conform(batch, target)
+
+
+def scan_table(plan: ScanPlan, storage: Storage, *, threads: int | None = None) -> pa.Table:
+    """All rows of a plan; files in the order of the tasks."""
+    plan.require_base_files_only()
+    reader = TaskReader.of(plan, storage)
+    with ThreadPoolExecutor(threads or _default_threads()) as pool:
+        parts = pool.map(lambda task: list(reader.read(task)), tasks_of(plan))
+        return pa.Table.from_batches([batch for part in parts for batch in part], schema=reader.output_schema)
+
+
+def scan_batches(plan: ScanPlan, storage: Storage, *, threads: int | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a plan as they come, in no particular order, with a bounded number of batches in memory."""
+    plan.require_base_files_only()
+    reader = TaskReader.of(plan, storage)
+    tasks = tasks_of(plan)
+    count = min(threads or _default_threads(), len(tasks))
+    ready: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(max(1, count) * _QUEUED_BATCHES)
+    stop = threading.Event()
+    pending = iter(tasks)
+    lock = threading.Lock()
+
+    def put(item: pa.RecordBatch | BaseException | None) -> bool:
+        while not stop.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def work() -> None:
+        try:
+            while not stop.is_set():
+                with lock:
+                    task = next(pending, None)
+                if task is None:
+                    break
+                for batch in reader.read(task):
+                    if not put(batch):
+                        return
+        except BaseException as e:  # handed to the consumer, whatever it is
+            put(e)
+        finally:
+            put(None)
+
+    workers = [threading.Thread(target=work, name=f"pyhudi-scan-{i}", daemon=True) for i in range(count)]
+    for worker in workers:
+        worker.start()
+    try:
+        running = count
+        while running:
+            item = ready.get()
+            if item is None:
+                running -= 1
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                yield item
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.join()
+
+
+def tasks_of(plan: ScanPlan) -> list[ReadTask]:
+    """The read tasks of a plan, in its order."""
+    rows = plan.partition_values.select(["partition", *plan.path_columns]).to_pylist() if plan.path_columns else []
+    values = {row.pop("partition"): row for row in rows}
+    columns = (plan.tasks[name].to_pylist() for name in ("base_path", "partition", "base_instant"))
+    return [
+        ReadTask(path, values.get(partition, {}), plan.renamed.get(instant, {}))
+        for path, partition, instant in zip(*columns, strict=True)
+    ]
+
+
+def _default_threads() -> int:
+    return min(8, (os.cpu_count() or 1) + 2)

@@ -1,0 +1,227 @@
+"""Scan plans: what a query will read, worked out without reading any of it.
+
+The plan is public (``HudiTable.scan(…).plan()``) and the seam between planning and reading: Spark and the local reader
+run the same one. Its tasks are an Arrow table, one row per file slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.keygen.paths import decode_partition_paths, partition_fields
+from pyhudi.read.commit_times import CommitTimes
+from pyhudi.read.filters import Filter, RowFilter
+from pyhudi.read.query import Query
+from pyhudi.read.renames import Names, SchemaHistory
+from pyhudi.read.selection import select_slices
+from pyhudi.read.table_schema import project, table_schema
+
+if TYPE_CHECKING:
+    from pyhudi.table.metaclient import TableMetaClient
+
+BOOTSTRAP_PATH = "hoodie.bootstrap.base.path"
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """What a query reads.
+
+    ``tasks``: file slices (:data:`pyhudi.table.fsview.SLICE_SCHEMA`), paths relative to the table's root.
+    ``schema``: all columns of the table as of the query. ``columns``: the top-level columns asked for, in order.
+    ``filter`` and ``commit_times``: conditions that the rows must meet (files are not free of other rows).
+    ``partition_values``: one row per partition of ``tasks``: ``partition`` and, for each partition field, its value by
+    the path and ``exact_<i>`` (see :func:`pyhudi.keygen.paths.decode_partition_paths`).
+    ``path_columns``: columns whose values must come from the path: files do not hold them, or the query wants it so.
+    ``renamed``: base instants whose files have other names for some columns (see :mod:`pyhudi.read.renames`).
+    """
+
+    query: Query
+    tasks: pa.Table
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    filter: RowFilter | None
+    commit_times: CommitTimes | None
+    partition_values: pa.Table
+    path_columns: tuple[str, ...]
+    renamed: Mapping[str, Names]
+    slices_before_pruning: int
+    partitions_before_pruning: int
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return pa.schema([self.schema.field(c) for c in self.columns])
+
+    @property
+    def partitions(self) -> list[str]:
+        """The partition paths that are read."""
+        paths: list[str] = self.partition_values["partition"].to_pylist()
+        return paths
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all files of the tasks."""
+        base = pc.sum(self.tasks["base_size"]).as_py() or 0
+        return int(base + (pc.sum(pc.list_flatten(self.tasks["log_sizes"])).as_py() or 0))
+
+    @property
+    def needs_merging(self) -> int:
+        """How many tasks have log files."""
+        counts = pc.list_value_length(self.tasks["log_paths"])
+        return int(pc.sum(pc.greater(counts, 0)).as_py() or 0)
+
+    def require_base_files_only(self) -> None:
+        """Refuse slices that only a merging reader can answer.
+
+        Raises:
+            UnsupportedTableError: some slices have log files.
+        """
+        logs = self.needs_merging
+        if logs:
+            raise UnsupportedTableError(
+                f"{logs} of {self.tasks.num_rows} file slices have log files, and merging them into a snapshot is not "
+                "built yet. Set hoodie.datasource.query.type to 'read_optimized' (scan(read_optimized=True)) for the "
+                "rows as of the last compaction"
+            )
+
+    def explain(self) -> str:
+        """What is read and what was left out, in a few lines of text."""
+        lines = [
+            f"query       {self.query}",
+            f"partitions  {len(self.partitions)} of {self.partitions_before_pruning}",
+            f"slices      {self.tasks.num_rows} of {self.slices_before_pruning}"
+            + (f", {self.needs_merging} with log files" if self.needs_merging else ""),
+            f"bytes       {self.size_bytes:,}",
+            f"columns     {len(self.columns)} of {len(self.schema)}",
+        ]
+        if self.commit_times is not None:
+            lines.append(f"rows        {self.commit_times}")
+        if self.filter is not None:
+            lines.append(f"filter      {self.filter}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.explain()
+
+
+def plan_scan(
+    client: TableMetaClient,
+    query: Query | None = None,
+    *,
+    filter: Filter | RowFilter | None = None,
+    columns: Sequence[str] | None = None,
+) -> ScanPlan:
+    """Work out what a query reads; ``query`` defaults to the latest snapshot.
+
+    Raises:
+        QueryError: the query cannot be answered, or names unknown columns.
+        UnsupportedTableError: the table uses something that cannot be read.
+    """
+    query = query or Query(by_completion=client.config.version >= 8)
+    _check_supported(client)
+    selection = select_slices(client, query)
+    found = table_schema(client, selection.schema_as_of)
+    if found is None and selection.slices.num_rows:
+        raise QueryError("no write of this table has recorded its columns; nothing can be read")
+    schema = found.schema if found is not None else pa.schema([])
+    rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
+    wanted = project(schema, list(columns) if columns is not None else None)
+    values = _partition_values(client, schema, selection.slices)
+    kept = values if rows is None or rows.sql is not None else _prune(client, schema, values, rows)
+    tasks = selection.slices
+    if kept.num_rows < values.num_rows:
+        tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=kept["partition"].combine_chunks()))
+    return ScanPlan(
+        query=query,
+        tasks=tasks,
+        schema=schema,
+        columns=tuple(wanted.names),
+        filter=rows,
+        commit_times=selection.commit_times,
+        partition_values=kept,
+        path_columns=_path_columns(client, query, schema),
+        renamed=_renamed(client, schema, selection.schema_as_of, tasks)
+        if found is not None and found.has_history
+        else {},
+        slices_before_pruning=selection.slices.num_rows,
+        partitions_before_pruning=len(selection.partitions),
+    )
+
+
+def _check_supported(client: TableMetaClient) -> None:
+    config = client.config
+    base = config.properties.get(BOOTSTRAP_PATH)
+    if base:
+        raise UnsupportedTableError(
+            f"the table was bootstrapped from {base!r} ({BOOTSTRAP_PATH}), whose files hold columns of its rows; "
+            "reading such tables is not built yet"
+        )
+    if config.base_file_format.upper() not in ("PARQUET", "ORC"):
+        raise UnsupportedTableError(
+            f"the table's base files have the format {config.base_file_format}; only PARQUET and ORC can be read"
+        )
+
+
+def _partition_values(client: TableMetaClient, schema: pa.Schema, slices: pa.Table) -> pa.Table:
+    paths = sorted(pc.unique(slices["partition"]).to_pylist())
+    decoded = decode_partition_paths(client.config, schema, paths)
+    table = pa.table({"partition": pa.array(paths, pa.string())})
+    for name in decoded.column_names:
+        table = table.append_column(name, decoded[name])
+    return table
+
+
+def _path_columns(client: TableMetaClient, query: Query, schema: pa.Schema) -> tuple[str, ...]:
+    if not client.config.drop_partition_columns and not query.partitions_from_path:
+        return ()
+    return tuple(f.name for f in partition_fields(client.config) if f.name in schema.names)
+
+
+def _renamed(client: TableMetaClient, schema: pa.Schema, as_of: str | None, tasks: pa.Table) -> dict[str, Names]:
+    history = SchemaHistory.load(client.storage, client.active_timeline().layout)
+    if history is None:
+        return {}
+    return history.names_in_files(schema.names, as_of, pc.unique(tasks["base_instant"]).to_pylist())
+
+
+def _prune(client: TableMetaClient, schema: pa.Schema, values: pa.Table, rows: RowFilter) -> pa.Table:
+    """The partitions that can hold rows of the filter.
+
+    Each partition guarantees ``field = value`` for its exact values; a partition whose guarantee contradicts the filter
+    is left out. Arrow's own simplification decides, so any expression prunes.
+    """
+    condition = rows.arrow(schema)
+    fields = [(i, f.name) for i, f in enumerate(partition_fields(client.config)) if f.name in schema.names]
+    if not fields or values.num_rows == 0:
+        return values
+    guarantees = [_guarantee(row, fields) for row in values.to_pylist()]
+    # a data set over one made-up path per partition; its files are never looked at
+    paths = [str(i) for i in range(values.num_rows)]
+    made_up = ds.FileSystemDataset.from_paths(
+        paths, schema=schema, format=ds.ParquetFileFormat(), filesystem=_no_files(), partitions=guarantees
+    )
+    kept = sorted(int(fragment.path) for fragment in made_up.get_fragments(filter=condition))
+    return values.take(pa.array(kept, pa.int64()))
+
+
+def _guarantee(row: dict[str, object], fields: list[tuple[int, str]]) -> pc.Expression:
+    known = [
+        pc.field(name).is_null() if row[name] is None else pc.field(name) == pc.scalar(row[name])
+        for i, name in fields
+        if row[f"exact_{i}"]
+    ]
+    return reduce(lambda a, b: a & b, known, pc.scalar(True))
+
+
+def _no_files() -> object:
+    from pyarrow.fs import LocalFileSystem
+
+    return LocalFileSystem()

@@ -1,0 +1,76 @@
+"""Which file slices a query reads, and which of their rows: the timeline's part of planning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import QueryError
+from pyhudi.read.commit_times import CommitTimes
+from pyhudi.read.incremental import select_incremental
+from pyhudi.read.query import Query, QueryType, glob_pattern
+from pyhudi.read.retention import check_as_of
+from pyhudi.table.fsview import SLICE_SCHEMA, FileSystemView
+
+if TYPE_CHECKING:
+    from pyhudi.table.metaclient import TableMetaClient
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """``slices`` (`SLICE_SCHEMA`) of the query; ``commit_times`` its condition on rows; ``partitions`` all partition
+    paths that were looked at; ``schema_as_of`` the requested time whose table schema applies (None: the latest)."""
+
+    slices: pa.Table
+    partitions: list[str]
+    commit_times: CommitTimes | None = None
+    schema_as_of: str | None = None
+
+
+def select_slices(client: TableMetaClient, query: Query) -> Selection:
+    """The slices of a snapshot, read-optimized, time-travel or incremental query.
+
+    Raises:
+        QueryError: the query reaches behind what the cleaner kept, or over a write that is still pending.
+    """
+    if query.is_incremental:
+        if not client.config.populate_meta_fields:
+            raise QueryError(
+                "incremental queries need the commit time of every row, which this table does not keep "
+                "(hoodie.populate.meta.fields=false)"
+            )
+        found = select_incremental(client, query)
+        selection = Selection(found.slices, found.partitions, found.commit_times, found.schema_as_of)
+    else:
+        if query.as_of is not None:
+            check_as_of(client.active_timeline(), query.as_of)
+        view = FileSystemView.load(client)
+        read_optimized = query.type is QueryType.READ_OPTIMIZED
+        slices = as_slices(view.latest_base_files(query.as_of)) if read_optimized else view.latest_slices(query.as_of)
+        selection = Selection(slices, view.partitions, schema_as_of=query.as_of)
+    return _restricted(selection, query, client.storage.uri())
+
+
+def as_slices(base_files: pa.Table) -> pa.Table:
+    """Base files as slices without logs."""
+    none = pa.array([[]] * base_files.num_rows, pa.list_(pa.string()))
+    sizes = pa.array([[]] * base_files.num_rows, pa.list_(pa.int64()))
+    names = ("partition", "file_id", "instant", "path", "size")
+    return pa.Table.from_arrays([*(base_files[n] for n in names), none, sizes], schema=SLICE_SCHEMA)
+
+
+def _restricted(selection: Selection, query: Query, root: str) -> Selection:
+    slices, partitions = selection.slices, selection.partitions
+    if query.subpath:
+        inside = pc.starts_with(pc.binary_join_element_wise(slices["partition"], "", "/"), query.subpath + "/")
+        slices = slices.filter(inside)
+        partitions = [p for p in partitions if f"{p}/".startswith(query.subpath + "/")]
+    if query.path_glob:
+        path = pc.coalesce(slices["base_path"], pc.list_element(slices["log_paths"], 0)) if slices.num_rows else None
+        if path is not None:
+            full = pc.binary_join_element_wise(root, path, "/")
+            slices = slices.filter(pc.match_substring_regex(full, glob_pattern("*" + query.path_glob)))
+    return Selection(slices, partitions, selection.commit_times, selection.schema_as_of)

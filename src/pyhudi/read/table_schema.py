@@ -1,0 +1,72 @@
+"""The columns of a table as of an instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.errors import QueryError
+from pyhudi.format.columns import OPERATION
+from pyhudi.read.renames import LATEST_SCHEMA
+from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.schema.meta import add_meta_columns, remove_meta_columns
+
+if TYPE_CHECKING:
+    from pyhudi.table.metaclient import TableMetaClient
+
+CREATE_SCHEMA = "hoodie.table.create.schema"
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """The columns of a table, and whether it keeps a history of its schemas (see :mod:`pyhudi.read.renames`)."""
+
+    schema: pa.Schema
+    has_history: bool = False
+
+
+def table_schema(client: TableMetaClient, as_of: str | None = None) -> TableSchema | None:
+    """The table's columns, meta columns first, as its newest write up to ``as_of`` recorded them.
+
+    Writes that recorded no schema (some table services) are passed over; a table without a write has the schema it was
+    created with, or None when it was created without one. Partition columns that files do not hold come last, as text.
+    """
+    active = client.active_timeline()
+    writes = [i for i in active.timeline.writes() if i.is_completed and (as_of is None or i.requested <= as_of)]
+    for instant in reversed(writes):
+        metadata = active.commit_metadata(instant)
+        if metadata.schema_json:
+            schema = _complete(client, from_avro(metadata.schema_json))
+            return TableSchema(schema, has_history=bool(metadata.extra.get(LATEST_SCHEMA)))
+    text = client.config.properties.get(CREATE_SCHEMA)
+    return TableSchema(_complete(client, from_avro(text))) if text else None
+
+
+def _complete(client: TableMetaClient, recorded: pa.Schema) -> pa.Schema:
+    config = client.config
+    schema = remove_meta_columns(recorded)
+    if config.drop_partition_columns:
+        for field in config.partition_fields:
+            if field.name not in schema.names:
+                schema = schema.append(pa.field(field.name, pa.string()))
+    if not config.populate_meta_fields:
+        return schema
+    return add_meta_columns(schema, with_operation=OPERATION in recorded.names)
+
+
+def project(schema: pa.Schema, columns: list[str] | None) -> pa.Schema:
+    """The schema with only those top-level columns, in the order asked for.
+
+    Raises:
+        QueryError: a column is unknown or asked for twice.
+    """
+    if columns is None:
+        return schema
+    unknown = [c for c in columns if c not in schema.names]
+    if unknown:
+        raise QueryError(f"no column {unknown[0]!r}; the table has {', '.join(schema.names)}")
+    if len(set(columns)) != len(columns):
+        raise QueryError(f"a column is asked for twice: {', '.join(columns)}")
+    return pa.schema([schema.field(c) for c in columns])

@@ -1,0 +1,231 @@
+"""A scan plan as a Spark DataFrame.
+
+Base files go to Spark's own readers, so that column pruning, filter push-down and vectorised decoding are Spark's.
+Files that hold narrower types than the table are read as they are and cast. What Spark cannot read (its Hadoop has no
+file system for the place, or a column is not to be had from path or file) our Arrow reader reads on the executors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from pyhudi.config import Options, options
+from pyhudi.config.values import ReadEngine
+from pyhudi.errors import QueryError
+from pyhudi.format.columns import COMMIT_TIME
+from pyhudi.read.commit_times import CommitTimes
+from pyhudi.read.file_schemas import FilePart, file_parts
+from pyhudi.read.filters import Filter, RowFilter
+from pyhudi.read.local import TaskReader, tasks_of
+from pyhudi.read.plan import ScanPlan, plan_scan
+from pyhudi.read.query import Query
+from pyhudi.spark.files import read_files
+from pyhudi.spark.partition_columns import PartitionColumns, partition_columns
+from pyhudi.spark.types import spark_schema
+
+if TYPE_CHECKING:
+    from pyhudi.table.metaclient import TableMetaClient
+
+
+def read(
+    spark: SparkSession,
+    client: TableMetaClient,
+    query: Query | None = None,
+    *,
+    filter: Filter | RowFilter | None = None,
+    columns: Sequence[str] | None = None,
+    settings: Options | None = None,
+) -> DataFrame:
+    """The rows of a query.
+
+    Raises:
+        QueryError: the query cannot be answered.
+        UnsupportedTableError: merging is needed, or the table uses something that cannot be read.
+    """
+    return dataframe(spark, client, plan_scan(client, query, filter=filter, columns=columns), settings)
+
+
+def dataframe(
+    spark: SparkSession, client: TableMetaClient, plan: ScanPlan, settings: Options | None = None
+) -> DataFrame:
+    """The rows of a plan, with exactly the plan's columns."""
+    settings = settings or Options.parse({})
+    plan.require_base_files_only()
+    schema = spark_schema(plan.schema)
+    if plan.tasks.num_rows == 0:
+        return spark.createDataFrame([], schema).select(*map(_quoted, plan.columns))
+    engine = settings.get_typed(options.READ_ENGINE)
+    found = None
+    if engine is not ReadEngine.ARROW:
+        found = _natively(spark, client, plan, settings, required=engine is ReadEngine.SPARK)
+    if found is None:
+        return _with_arrow(spark, client, plan)
+    return _with_conditions(found, plan).select(*map(_quoted, plan.columns))
+
+
+# --- Spark's own readers ---------------------------------------------------------------------------------------------
+
+
+def _natively(
+    spark: SparkSession, client: TableMetaClient, plan: ScanPlan, settings: Options, *, required: bool
+) -> DataFrame | None:
+    """The unfiltered rows of all files with all columns, or None when Spark cannot read them."""
+    parts = partition_columns(client, plan, settings)
+    if parts is None:
+        if required:
+            raise QueryError(
+                f"Spark cannot take the values of the partition columns {', '.join(plan.path_columns)} from paths; "
+                "leave out pyhudi.read.engine"
+            )
+        return None
+    try:
+        return _union(
+            _read_part(spark, client, plan, ways, part)
+            for tasks, ways in parts
+            for part in file_parts(client, plan, tasks)
+        )
+    except PySparkException as e:
+        if required or not _cannot_reach(e):
+            raise
+        return None
+
+
+def _read_part(
+    spark: SparkSession, client: TableMetaClient, plan: ScanPlan, ways: PartitionColumns, part: FilePart
+) -> DataFrame:
+    """The rows of files of one kind, with the columns and types of the plan."""
+    uris = [client.storage.uri(path) for path in part.tasks["base_path"].to_pylist()]
+    names = {c: part.names.get(c, c) for c in plan.schema.names}
+    held = pa.schema([part.held.field(c).with_name(n) for c, n in names.items() if n is not None])
+    rows = read_files(spark, spark_schema(held), uris, base_path=client.storage.uri() if ways.discovered else None)
+    columns = []
+    for field in plan.schema:
+        name = names[field.name]
+        column = ways.expressions.get(field.name)
+        if column is None and name is None:
+            column = sf.lit(None).cast(spark_schema(pa.schema([field])).fields[0].dataType)
+        elif column is None:
+            column = sf.col(_quoted(str(name)))
+            if part.held.field(field.name).type != field.type:
+                column = _widened(column, part.held.field(field.name).type, field)
+        columns.append(column.alias(field.name))
+    return rows.select(*columns)
+
+
+def _widened(column: Column, held: pa.DataType, field: pa.Field) -> Column:
+    target = spark_schema(pa.schema([field])).fields[0].dataType
+    if pa.types.is_float32(held) and pa.types.is_float64(field.type):
+        return column.cast("string").cast(target)  # 0.1 stays 0.1, as the original widens
+    return column.cast(target)
+
+
+def _cannot_reach(error: PySparkException) -> bool:
+    text = str(error)
+    return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)
+
+
+# --- our reader on the executors -------------------------------------------------------------------------------------
+
+
+def _with_arrow(spark: SparkSession, client: TableMetaClient, plan: ScanPlan) -> DataFrame:
+    reader = TaskReader.of(plan, client.storage) if plan.filter is None or plan.filter.sql is None else None
+    if reader is None:  # Spark evaluates SQL, and may need any column for it
+        reader = TaskReader(
+            client.storage, plan.schema, tuple(plan.schema.names), None, plan.commit_times, plan.path_columns
+        )
+    tasks = tasks_of(plan)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from reader.read(tasks[number])
+
+    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    rows = numbers.mapInArrow(run, spark_schema(reader.output_schema))
+    if plan.filter is not None and plan.filter.sql is not None:
+        rows = rows.where(plan.filter.sql)
+    for text in plan.query.sql_filters:
+        rows = rows.where(text)
+    return rows.select(*map(_quoted, plan.columns))
+
+
+# --- conditions ------------------------------------------------------------------------------------------------------
+
+
+def _with_conditions(rows: DataFrame, plan: ScanPlan) -> DataFrame:
+    if plan.commit_times is not None:
+        rows = rows.where(_commit_times(plan.commit_times))
+    if plan.filter is not None:
+        rows = rows.where(filter_column(plan.filter))
+    for text in plan.query.sql_filters:
+        rows = rows.where(text)
+    return rows
+
+
+def _commit_times(times: CommitTimes) -> Column:
+    time = sf.col(COMMIT_TIME)
+    parts = [time.isNotNull()]
+    if times.after is not None:
+        parts.append(time > times.after)
+    if times.up_to is not None:
+        parts.append(time <= times.up_to)
+    if times.any_of is not None:
+        parts.append(time.isin(*times.any_of))
+    if times.none_of:
+        parts.append(~time.isin(*times.none_of))
+    return reduce(lambda a, b: a & b, parts)
+
+
+def filter_column(rows: RowFilter) -> Column:
+    """A filter as a Spark condition.
+
+    Raises:
+        QueryError: it is a pyarrow expression, which Spark cannot evaluate.
+    """
+    if rows.sql is not None:
+        return sf.expr(rows.sql)
+    if rows.expression is not None:
+        raise QueryError(
+            f"the filter {rows.expression} is a pyarrow expression, which Spark cannot evaluate; write it as SQL text "
+            "or as [(column, op, value), …]"
+        )
+    groups = [reduce(lambda a, b: a & b, (_term(t.column, t.op, t.value) for t in group)) for group in rows.anyof]
+    return reduce(lambda a, b: a | b, groups)
+
+
+def _term(name: str, op: str, value: Any) -> Column:
+    column = sf.col(name)
+    if value is None:
+        return column.isNull() if op in ("=", "==") else column.isNotNull()
+    match op:
+        case "in":
+            return column.isin(*value)
+        case "not in":
+            return ~column.isin(*value)
+        case "=" | "==":
+            return column == value
+        case "!=":
+            return column != value
+        case "<":
+            return column < value
+        case "<=":
+            return column <= value
+        case ">":
+            return column > value
+        case _:
+            return column >= value
+
+
+def _union(parts: Iterable[DataFrame]) -> DataFrame:
+    return reduce(lambda a, b: a.unionByName(b), parts)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
