@@ -79,7 +79,8 @@ class Transaction:
 
         Raises:
             TransactionError: a restore is pending.
-            UnsupportedTableError: a failed write cannot be rolled back here. Nothing has been changed then.
+            UnsupportedTableError: the table cannot be written, or a failed write cannot be rolled back here. Nothing
+                has been changed then.
             LockError: the table's lock could not be taken.
         """
         storage = client.storage
@@ -212,8 +213,9 @@ class Transaction:
 
 
 def _current_config(storage: Storage, seen: TableConfig) -> TableConfig:
-    """The table's configuration as of now; refuses a table that was upgraded or downgraded meanwhile."""
+    """The table's configuration as of now; refuses one that was upgraded or downgraded meanwhile or is read-only."""
     config = TableConfig.load(storage)
+    config.check_writable()
     if config.version != seen.version:
         raise TransactionError(
             f"the table at {storage.root} was changed from version {seen.version} to {config.version} by another "

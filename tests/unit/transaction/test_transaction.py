@@ -261,7 +261,8 @@ def test_a_table_that_was_upgraded_meanwhile(storage: Storage, version: int):
     write = Write()
     tx = write.begin(storage)
     metadata = write.write_files(tx)
-    TableConfig.load(storage).updated(storage, set={"hoodie.table.version": str(version + 1)})
+    other = {"hoodie.table.version": "9" if version == 8 else "8", "hoodie.timeline.layout.version": "2"}
+    TableConfig.load(storage).updated(storage, set=other)
     with pytest.raises(TransactionError, match="open it again"):
         tx.commit(metadata)
     stale = client(storage)
