@@ -228,8 +228,8 @@ class Scenario:
             options["hoodie.datasource.write.payload.class"] = f"org.apache.hudi.common.model.{payload}"
         if self.event_time or self.engine.version == 6:
             options["hoodie.datasource.write.precombine.field"] = "seq"
-        if self.wide and self.engine.release == "0.15.0":
-            # its upsert turns lists into nulls when it merges a file of its own row writer
+        if self.wide and self.engine.release != "1.2.0":
+            # their upserts turn lists into nulls when they merge a file of their own row writer
             options["hoodie.datasource.write.row.writer.enable"] = "false"
         return options
 
