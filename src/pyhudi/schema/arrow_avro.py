@@ -1,0 +1,230 @@
+"""Arrow schemas to Avro JSON and back, named and ordered as Apache Hudi's Spark writer does it.
+
+The record is ``<table>_record`` in namespace ``hoodie.<table>``, both sanitised. A nullable type is a union with null
+first and default null. The namespace of a named type (struct, decimal) is the path of names to it, so that names never
+clash; decimals are fixed, as small as the precision allows.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.errors import SchemaError
+from pyhudi.schema.meta import is_meta_column
+from pyhudi.schema.types import COMMENT, DEFAULT, LIST_ITEM, is_list, table_schema
+
+_PRIMITIVES: dict[pa.DataType, Any] = {
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "bytes",
+    pa.null(): "null",
+    pa.date32(): {"type": "int", "logicalType": "date"},
+    pa.time32("ms"): {"type": "int", "logicalType": "time-millis"},
+    pa.time64("us"): {"type": "long", "logicalType": "time-micros"},
+    pa.timestamp("ms", "UTC"): {"type": "long", "logicalType": "timestamp-millis"},
+    pa.timestamp("us", "UTC"): {"type": "long", "logicalType": "timestamp-micros"},
+    pa.timestamp("ms"): {"type": "long", "logicalType": "local-timestamp-millis"},
+    pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
+}
+_FROM_AVRO: dict[tuple[str, str | None], pa.DataType] = {
+    (avro["type"], avro["logicalType"]) if isinstance(avro, dict) else (avro, None): arrow
+    for arrow, avro in _PRIMITIVES.items()
+}
+
+
+def sanitize(name: str) -> str:
+    """Return a table name as Avro takes it: every character that Avro does not know becomes two underscores."""
+    first = re.sub(r"[^A-Za-z_]", "__", name[:1])
+    return first + re.sub(r"[^A-Za-z0-9_]", "__", name[1:])
+
+
+def record_name(table_name: str) -> tuple[str, str]:
+    """Return the name and the namespace of a table's record."""
+    clean = sanitize(table_name)
+    return f"{clean}_record", f"hoodie.{clean}"
+
+
+def decimal_size(precision: int) -> int:
+    """Return the least number of bytes that holds every signed number of so many digits."""
+    digits: int = 10**precision - 1
+    return (digits.bit_length() + 8) // 8
+
+
+def to_avro(schema: pa.Schema, table_name: str) -> str:
+    """Return a table's schema as compact Avro JSON; meta columns get the empty doc that the original gives them.
+
+    Raises:
+        SchemaError: a column has a type or a name that no table can have.
+    """
+    name, namespace = record_name(table_name)
+    fields = [_field(field, f"{namespace}.{name}") for field in table_schema(schema)]
+    return json.dumps(
+        {"type": "record", "name": name, "namespace": namespace, "fields": fields},
+        separators=(",", ":"),
+        ensure_ascii=False,
+    )
+
+
+def _field(field: pa.Field, namespace: str) -> dict[str, Any]:
+    metadata = field.metadata or {}
+    avro: dict[str, Any] = {"name": field.name, "type": _optional(field, field.name, namespace)}
+    if COMMENT in metadata:
+        avro["doc"] = metadata[COMMENT].decode()
+    elif is_meta_column(field.name):
+        avro["doc"] = ""
+    if isinstance(avro["type"], list):
+        avro["default"] = None
+    elif DEFAULT in metadata:
+        avro["default"] = json.loads(metadata[DEFAULT])
+    return avro
+
+
+def _optional(field: pa.Field, name: str, namespace: str) -> Any:
+    avro = _type(field.type, name, namespace)
+    return ["null", avro] if field.nullable and avro != "null" else avro
+
+
+def _type(data_type: pa.DataType, name: str, namespace: str) -> Any:
+    """Return the Avro type; ``name`` is that of the column, also for what is inside its lists and maps."""
+    if pa.types.is_struct(data_type):
+        inner = f"{namespace}.{name}"
+        fields = [_field(data_type.field(i), inner) for i in range(data_type.num_fields)]
+        return {"type": "record", "name": name, "namespace": namespace, "fields": fields}
+    if pa.types.is_map(data_type):
+        return {"type": "map", "values": _optional(data_type.item_field, name, namespace)}
+    if is_list(data_type):
+        return {"type": "array", "items": _optional(data_type.value_field, name, namespace)}
+    if pa.types.is_decimal(data_type):
+        return {
+            "type": "fixed",
+            "name": "fixed",
+            "namespace": f"{namespace}.{name}",
+            "size": decimal_size(data_type.precision),
+            "logicalType": "decimal",
+            "precision": data_type.precision,
+            "scale": data_type.scale,
+        }
+    return _PRIMITIVES[data_type]
+
+
+@functools.lru_cache(maxsize=256)
+def from_avro(text: str) -> pa.Schema:
+    """Return the Arrow schema of a table's Avro JSON.
+
+    Enums become strings, fixed bytes binary; a union of int and long or of float and double the wider one, other
+    unions of several types a struct with one nullable ``member<n>`` a type, as Spark reads them. Comments and non-null
+    defaults are kept in the metadata of fields.
+
+    Raises:
+        SchemaError: the text is no Avro record schema, or one that refers to itself.
+    """
+    try:
+        avro = json.loads(text)
+    except ValueError as e:
+        raise SchemaError(f"the table's schema is not JSON: {e}") from e
+    if not isinstance(avro, dict) or avro.get("type") != "record":
+        raise SchemaError("the table's schema is not an Avro record")
+    reader = _Reader()
+    try:
+        return pa.schema(reader.struct(avro, "", ""))
+    except (KeyError, TypeError, AttributeError) as e:
+        raise SchemaError(f"the table's schema is not valid Avro: {type(e).__name__}: {e}") from e
+
+
+class _Reader:
+    """Walks an Avro schema; named types may be used again by name."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, pa.DataType | None] = {}
+
+    def struct(self, avro: dict[str, Any], namespace: str, path: str) -> pa.StructType:
+        full, inner = self._declare(avro, namespace)
+        fields = []
+        for field in avro["fields"]:
+            where = f"{path}.{field['name']}" if path else field["name"]
+            data_type, nullable = self._nullable(field["type"], inner, where)
+            metadata = {}
+            if "doc" in field:
+                metadata[COMMENT] = field["doc"].encode()
+            if field.get("default") is not None:
+                metadata[DEFAULT] = json.dumps(field["default"]).encode()
+            fields.append(pa.field(field["name"], data_type, nullable, metadata or None))
+        result = pa.struct(fields)
+        self._named[full] = result
+        return result
+
+    def _declare(self, avro: dict[str, Any], namespace: str) -> tuple[str, str]:
+        """Note a named type as being read; return its full name and the namespace inside it."""
+        name = avro["name"]
+        space = name.rpartition(".")[0] if "." in name else avro.get("namespace", namespace)
+        full = name if "." in name or not space else f"{space}.{name}"
+        self._named[full] = None
+        return full, space
+
+    def _nullable(self, avro: Any, namespace: str, path: str) -> tuple[pa.DataType, bool]:
+        if not isinstance(avro, list):
+            return self._type(avro, namespace, path), avro == "null"
+        types = [self._type(branch, namespace, path) for branch in avro if branch != "null"]
+        return self._union(types), len(types) < len(avro)
+
+    @staticmethod
+    def _union(types: list[pa.DataType]) -> pa.DataType:
+        if not types:
+            return pa.null()
+        if len(types) == 1:
+            return types[0]
+        if set(types) == {pa.int32(), pa.int64()}:
+            return pa.int64()
+        if set(types) == {pa.float32(), pa.float64()}:
+            return pa.float64()
+        return pa.struct([pa.field(f"member{i}", member) for i, member in enumerate(types)])
+
+    def _type(self, avro: Any, namespace: str, path: str) -> pa.DataType:
+        if isinstance(avro, list):
+            return self._nullable(avro, namespace, path)[0]
+        if isinstance(avro, str):
+            return self._by_name(avro, namespace, path)
+        kind, logical = avro["type"], avro.get("logicalType")
+        if isinstance(kind, dict | list):
+            return self._type(kind, namespace, path)
+        if kind in ("record", "error"):
+            return self.struct(avro, namespace, path)
+        if kind == "array":
+            item, nullable = self._nullable(avro["items"], namespace, path)
+            return pa.list_(pa.field(LIST_ITEM, item, nullable))
+        if kind == "map":
+            value, nullable = self._nullable(avro["values"], namespace, path)
+            return pa.map_(pa.string(), pa.field("value", value, nullable))
+        if logical == "decimal" and kind in ("fixed", "bytes"):
+            result: pa.DataType = pa.decimal128(avro["precision"], avro.get("scale", 0))
+        elif kind == "fixed":
+            result = pa.binary()
+        elif kind == "enum":
+            result = pa.string()
+        else:
+            known = _FROM_AVRO.get((kind, logical))
+            return self._by_name(kind, namespace, path) if known is None else known
+        if "name" in avro:
+            self._named[self._declare(avro, namespace)[0]] = result
+        return result
+
+    def _by_name(self, name: str, namespace: str, path: str) -> pa.DataType:
+        primitive = _FROM_AVRO.get((name, None))
+        if primitive is not None:
+            return primitive
+        for full in (name, f"{namespace}.{name}"):
+            if full in self._named:
+                known = self._named[full]
+                if known is None:
+                    raise SchemaError(f"the table's schema refers to itself at {path!r}; no column can be made of that")
+                return known
+        raise SchemaError(f"the table's schema has an unknown type {name!r} at {path!r}")
