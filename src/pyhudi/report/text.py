@@ -1,0 +1,29 @@
+"""Numbers and times as people read them."""
+
+from __future__ import annotations
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def count_text(n: int | None) -> str:
+    """``1234567`` as ``1,234,567``; nothing for None."""
+    return "" if n is None else f"{n:,}"
+
+
+def bytes_text(size: int | None) -> str:
+    """A number of bytes in the largest unit that keeps it at 1 or more; nothing for None."""
+    if size is None:
+        return ""
+    value, unit = float(size), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value /= 1024
+        unit += 1
+    return f"{size} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def instant_text(instant: str) -> str:
+    """``20261121094947775`` as ``2026-11-21 09:49:47.775``; other forms as they are."""
+    if len(instant) != 17 or not instant.isdigit() or instant.startswith("0000"):
+        return instant
+    day = f"{instant[:4]}-{instant[4:6]}-{instant[6:8]}"
+    return f"{day} {instant[8:10]}:{instant[10:12]}:{instant[12:14]}.{instant[14:]}"
