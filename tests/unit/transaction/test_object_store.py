@@ -1,0 +1,68 @@
+"""The same on an object store: no folders, no links, conditional puts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pyhudi.errors import AlreadyExistsError
+from pyhudi.storage import Storage, open_storage
+from pyhudi.storage.faults import WRITES, Fault, FaultyStorage, Killed
+from tests.unit.storage.s3_server import S3Server, running_s3_server
+from tests.unit.transaction.tables import Write, active, add_metadata_table, check_clean, make_table
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    with running_s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def storage(s3: S3Server, version: int) -> Storage:
+    storage = open_storage(f"s3://{s3.new_bucket()}/table", s3.options)
+    make_table(storage, version)
+    return storage
+
+
+def test_commit_failure_and_rollback(storage: Storage):
+    add_metadata_table(storage)
+    Write(retried="0-0-1").run(storage)
+    Write().leave(storage)
+    Write().run(storage)
+    check_clean(storage)
+    assert [i.action for i in active(storage).timeline] == ["commit", "rollback", "commit"]
+    assert storage.list(".hoodie/metadata", recursive=True).num_rows == 0
+
+
+def test_two_writers_announce_the_same_instant(storage: Storage):
+    active(storage).create_requested("commit", "20240101000000000")
+    with pytest.raises(AlreadyExistsError):
+        active(storage).create_requested("commit", "20240101000000000")
+
+
+def test_requests(storage: Storage):
+    """What a begin and a commit cost in round trips, apart from the data files."""
+    Write().run(storage)
+    watched = FaultyStorage(storage)
+    write = Write(())
+    tx = write.begin(watched)
+    begin = [name for name, _ in watched.operations]
+    metadata = write.write_files(tx)
+    done = len(watched.operations)
+    tx.commit(metadata)
+    commit = [name for name, _ in watched.operations[done:]]
+    assert len(begin) <= 8, begin
+    assert len(commit) <= 8, commit
+
+
+def test_dying_on_an_object_store(storage: Storage):
+    probe = FaultyStorage(storage)
+    Write().run(probe)
+    count = sum(name in WRITES for name, _ in probe.operations)
+    for nth in range(1, count + 1):
+        with pytest.raises(Killed):
+            Write().run(FaultyStorage(storage, [Fault("writes", nth, "after", Killed)]))
+        Write().run(storage)
+        check_clean(storage)
