@@ -1,0 +1,224 @@
+"""Which of two records with one key wins: what options and properties say, over three generations of spellings.
+
+Version 6 names a payload class, version 8 a mode with a strategy id and a payload class, version 9 a mode alone
+(``hoodie.record.merge.mode``) and what was left of the known payload classes as properties of their own. Classes are
+names only; none is ever loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pyhudi.config import Options, options
+from pyhudi.config.values import MergeMode, PartialUpdateMode
+from pyhudi.errors import ConfigError
+
+COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
+
+_PACKAGE = "org.apache.hudi.common.model."
+OVERWRITE_PAYLOAD = _PACKAGE + "OverwriteWithLatestAvroPayload"
+DEFAULT_PAYLOAD = _PACKAGE + "DefaultHoodieRecordPayload"
+
+PROPERTY_PREFIX = "hoodie.record.merge.property."
+DELETE_FIELD = "hoodie.payload.delete.field"
+DELETE_MARKER = "hoodie.payload.delete.marker"
+UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"
+
+_STRATEGY_OF = {
+    MergeMode.COMMIT_TIME_ORDERING: COMMIT_TIME_STRATEGY,
+    MergeMode.EVENT_TIME_ORDERING: EVENT_TIME_STRATEGY,
+}
+_MODE_OF = {strategy: mode for mode, strategy in _STRATEGY_OF.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSettings:
+    """How a table merges, in the words of version 9.
+
+    ``payload_class`` is set for the mode CUSTOM by payload, ``legacy_payload`` when a known class was translated.
+    ``properties`` are merge properties without their prefix: delete field and marker, the unavailable value.
+    ``dedupe_mode`` is what holds between records of one batch; it differs from ``mode`` only for tables of version 6,
+    whose default payload merges by commit time in storage and by ordering value inside a batch.
+    """
+
+    mode: MergeMode
+    strategy_id: str
+    ordering_fields: tuple[str, ...] = ()
+    partial_update_mode: PartialUpdateMode | None = None
+    payload_class: str | None = None
+    legacy_payload: str | None = None
+    dedupe_mode: MergeMode = MergeMode.COMMIT_TIME_ORDERING
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Translation:
+    mode: MergeMode
+    partial: PartialUpdateMode | None = None
+    ordering: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+_DEBEZIUM_DELETE = {DELETE_FIELD: "_change_operation_type", DELETE_MARKER: "d"}
+_COMMIT, _EVENT = MergeMode.COMMIT_TIME_ORDERING, MergeMode.EVENT_TIME_ORDERING
+
+PAYLOADS: Mapping[str, _Translation] = {
+    OVERWRITE_PAYLOAD: _Translation(_COMMIT),
+    DEFAULT_PAYLOAD: _Translation(_EVENT),
+    _PACKAGE + "EventTimeAvroPayload": _Translation(_EVENT),
+    _PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": _Translation(_COMMIT, PartialUpdateMode.IGNORE_DEFAULTS),
+    _PACKAGE + "PartialUpdateAvroPayload": _Translation(_EVENT, PartialUpdateMode.IGNORE_DEFAULTS),
+    _PACKAGE + "AWSDmsAvroPayload": _Translation(_COMMIT, properties={DELETE_FIELD: "Op", DELETE_MARKER: "D"}),
+    _PACKAGE + "debezium.PostgresDebeziumAvroPayload": _Translation(
+        _EVENT,
+        PartialUpdateMode.FILL_UNAVAILABLE,
+        ("_event_lsn",),
+        {**_DEBEZIUM_DELETE, UNAVAILABLE_VALUE: "__debezium_unavailable_value"},
+    ),
+    _PACKAGE + "debezium.MySqlDebeziumAvroPayload": _Translation(
+        _EVENT, None, ("_event_bin_file", "_event_pos"), _DEBEZIUM_DELETE
+    ),
+}
+"""Payload classes of older releases that are the same as a merge mode with a few properties."""
+
+
+def from_payload(payload: str, ordering: tuple[str, ...], more: Mapping[str, str] | None = None) -> MergeSettings:
+    """The settings that a payload class stands for; an unknown class is CUSTOM."""
+    known = PAYLOADS.get(payload)
+    if known is None:
+        return MergeSettings(
+            MergeMode.CUSTOM, PAYLOAD_STRATEGY, ordering, None, payload, None, MergeMode.CUSTOM, dict(more or {})
+        )
+    return MergeSettings(
+        known.mode,
+        _STRATEGY_OF[known.mode],
+        known.ordering or ordering,
+        known.partial,
+        None,
+        payload,
+        known.mode,
+        {**(more or {}), **known.properties},
+    )
+
+
+def for_new_table(opts: Options) -> MergeSettings:
+    """What a new table's options say. A payload class decides alone; then mode and strategy; then the ordering columns.
+
+    Raises ConfigError where mode, strategy and payload class do not fit together.
+    """
+    ordering = opts.get_typed(options.ORDERING_FIELDS)
+    mode = opts.get_typed(options.MERGE_MODE)
+    strategy = opts.get_typed(options.MERGE_STRATEGY_ID)
+    payload = opts.get_typed(options.PAYLOAD_CLASS)
+    deletes = {key: opts[key] for key in (DELETE_FIELD, DELETE_MARKER) if key in opts}
+    if len(deletes) == 1:  # one without the other means nothing
+        deletes = {}
+    if payload:
+        return from_payload(payload, ordering, deletes)
+    implied = _MODE_OF.get(strategy, MergeMode.CUSTOM) if strategy else None
+    if mode is not None and implied is not None and mode is not implied:
+        raise ConfigError(
+            f"{opts.spelling(options.MERGE_MODE)}={mode} does not go with "
+            f"{opts.spelling(options.MERGE_STRATEGY_ID)}={strategy}, which means {implied}; give one of the two"
+        )
+    mode = mode or implied or (_EVENT if ordering else _COMMIT)
+    if mode is MergeMode.CUSTOM and (not strategy or strategy == PAYLOAD_STRATEGY):
+        raise ConfigError(
+            f"the merge mode CUSTOM needs the id of a merger in {options.MERGE_STRATEGY_ID.key}, "
+            f"or a payload class in {options.PAYLOAD_CLASS.key}"
+        )
+    found = strategy if mode is MergeMode.CUSTOM and strategy else _STRATEGY_OF[mode]
+    return MergeSettings(mode, found, ordering, dedupe_mode=mode, properties=deletes)
+
+
+def table_properties(settings: MergeSettings, version: int, *, merge_on_read: bool, ordering: str) -> dict[str, str]:
+    """The properties with which a new table of *version* stores *settings*.
+
+    *ordering* is the text of the ordering columns as the user gave it.
+    """
+    if version < 8:
+        return _version_6(settings, ordering, merge_on_read)
+    found: dict[str, str] = {f"{PROPERTY_PREFIX}{key}": value for key, value in settings.properties.items()}
+    mode, strategy = settings.mode, settings.strategy_id
+    if version == 8:
+        # translated payloads that need more than a mode are known to version 8 by their class alone
+        payload = settings.payload_class or settings.legacy_payload
+        known = PAYLOADS.get(settings.legacy_payload or "")
+        if known is not None and (known.partial or known.ordering or known.properties):
+            mode, strategy = MergeMode.CUSTOM, PAYLOAD_STRATEGY
+            found = {key: found[key] for key in found if key.removeprefix(PROPERTY_PREFIX) not in known.properties}
+        by_mode = (
+            OVERWRITE_PAYLOAD if mode is _COMMIT or (mode is MergeMode.CUSTOM and not ordering) else DEFAULT_PAYLOAD
+        )
+        found["hoodie.compaction.payload.class"] = payload or by_mode
+        found["hoodie.record.merge.strategy.id"] = strategy
+        if ordering:
+            found["hoodie.table.precombine.field"] = ordering
+    else:
+        if mode is MergeMode.CUSTOM:
+            found["hoodie.record.merge.strategy.id"] = strategy
+        if settings.payload_class:
+            found["hoodie.compaction.payload.class"] = settings.payload_class
+        if settings.legacy_payload:
+            found["hoodie.table.legacy.payload.class"] = settings.legacy_payload
+            ordering = ",".join(PAYLOADS[settings.legacy_payload].ordering) or ordering
+        if settings.partial_update_mode:
+            found["hoodie.table.partial.update.mode"] = settings.partial_update_mode
+        if ordering:
+            found["hoodie.table.ordering.fields"] = ordering
+    found["hoodie.record.merge.mode"] = mode
+    return found
+
+
+def _version_6(settings: MergeSettings, ordering: str, merge_on_read: bool) -> dict[str, str]:
+    found = {"hoodie.table.precombine.field": ordering} if ordering else {}
+    if settings.mode is MergeMode.CUSTOM and not settings.payload_class:
+        raise ConfigError("mergers by strategy id need table version 8 or later; version 6 knows payload classes only")
+    if merge_on_read:
+        # without a payload class an ordering column means event time only from version 8 on
+        found["hoodie.compaction.payload.class"] = (
+            settings.payload_class or settings.legacy_payload or OVERWRITE_PAYLOAD
+        )
+        found["hoodie.compaction.record.merger.strategy"] = EVENT_TIME_STRATEGY
+    return found
+
+
+def of_table(
+    properties: Mapping[str, str], version: int, ordering: tuple[str, ...], write_payload: str | None = None
+) -> MergeSettings:
+    """What a table's properties say. *write_payload* is the payload class of the write's options: copy-on-write
+    tables of version 6 do not store theirs."""
+    merge_properties = {
+        key.removeprefix(PROPERTY_PREFIX): value for key, value in properties.items() if key.startswith(PROPERTY_PREFIX)
+    }
+    payload = properties.get("hoodie.compaction.payload.class") or None
+    mode = _mode(properties.get("hoodie.record.merge.mode"))
+    if version < 8 or (mode is None and payload):
+        chosen = payload or write_payload or OVERWRITE_PAYLOAD
+        settings = from_payload(chosen, ordering, merge_properties)
+        if chosen == OVERWRITE_PAYLOAD and ordering:
+            return replace(settings, dedupe_mode=_EVENT)
+        return settings
+    if mode is None:
+        mode = _MODE_OF.get(properties.get("hoodie.record.merge.strategy.id", ""), _EVENT if ordering else _COMMIT)
+    strategy = properties.get("hoodie.record.merge.strategy.id") or _STRATEGY_OF.get(mode, PAYLOAD_STRATEGY)
+    if mode is MergeMode.CUSTOM and strategy == PAYLOAD_STRATEGY and payload:
+        return from_payload(payload, ordering, merge_properties)
+    partial = properties.get("hoodie.table.partial.update.mode")
+    return MergeSettings(
+        mode,
+        strategy,
+        ordering,
+        PartialUpdateMode(partial) if partial else None,
+        None,
+        properties.get("hoodie.table.legacy.payload.class") or None,
+        mode,
+        merge_properties,
+    )
+
+
+def _mode(text: str | None) -> MergeMode | None:
+    return MergeMode(text.upper()) if text else None

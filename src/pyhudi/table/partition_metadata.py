@@ -1,0 +1,134 @@
+"""``.hoodie_partition_metadata``: the file that makes a folder a partition.
+
+It says which write made the folder and how many folders below the root it is. The usual form is Java properties text;
+tables with ``hoodie.partition.metafile.use.base.format`` have an empty parquet or ORC file instead, with the same two
+properties in the footer.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pyhudi.config.values import FileFormat
+from pyhudi.errors import AlreadyExistsError, CorruptTableError, FormatError, NotFoundError, UnsupportedTableError
+from pyhudi.storage.base import Storage, join_path
+from pyhudi.table.properties import format_properties, parse_properties
+
+FILE_NAME = ".hoodie_partition_metadata"
+_EXTENSIONS = ("", ".parquet", ".orc")
+_NAMES = tuple(FILE_NAME + extension for extension in _EXTENSIONS)
+_COMMIT_TIME = "commitTime"
+_DEPTH = "partitionDepth"
+# the one column that the original puts into the empty base file
+_EMPTY_COLUMN = "_hoodie_commit_time"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    """``commit_time`` is the instant of the write that made the folder; ``depth`` the number of folders below the
+    root, 0 for a table without partitions."""
+
+    commit_time: str
+    depth: int
+
+
+def depth_of(partition: str) -> int:
+    """Number of path segments of a partition."""
+    return len(partition.split("/")) if partition else 0
+
+
+def write_partition_metadata(
+    storage: Storage, partition: str, instant: str, *, base_format: FileFormat | None = None
+) -> bool:
+    """Make *partition* a partition, unless it is one; return whether the file was made.
+
+    *base_format* PARQUET takes the form of a base file. Racing writers are fine: the first one's file stays.
+    """
+    depth = depth_of(partition)
+    if base_format is None:
+        now = datetime.now(UTC)
+        properties = {_COMMIT_TIME: instant, _DEPTH: str(depth)}
+        name, data = FILE_NAME, format_properties(properties, ("partition metadata",), now)
+    elif base_format is FileFormat.PARQUET:
+        name, data = FILE_NAME + ".parquet", _parquet(instant, depth)
+    else:
+        raise UnsupportedTableError(
+            f"partition metadata as a file of format {base_format} cannot be written; "
+            "hoodie.partition.metafile.use.base.format is served for PARQUET"
+        )
+    try:
+        storage.create(join_path(partition, name), data)
+    except AlreadyExistsError:
+        return False
+    return True
+
+
+def read_partition_metadata(storage: Storage, partition: str) -> PartitionMetadata | None:
+    """What the partition's file says, in whichever form; ``None`` when the folder is no partition.
+
+    Raises CorruptTableError when the file cannot be understood.
+    """
+    for name in _NAMES:
+        path = join_path(partition, name)
+        try:
+            data = storage.read(path)
+        except NotFoundError:
+            continue
+        try:
+            found = _properties(name, data)
+            return PartitionMetadata(found[_COMMIT_TIME], int(found[_DEPTH]))
+        except (FormatError, KeyError, ValueError, pa.ArrowException) as e:
+            raise CorruptTableError(
+                f"{storage.uri(path)} is no partition metadata ({e}); write {_COMMIT_TIME}=<instant> and "
+                f"{_DEPTH}={depth_of(partition)} into it"
+            ) from e
+    return None
+
+
+def partitions_in(paths: pa.Array | pa.ChunkedArray) -> list[str]:
+    """The partitions among listed *paths* (relative to the root), sorted; ``""`` is the root itself.
+
+    What lies under ``.hoodie`` is not the table's.
+    """
+    flags = pc.and_(
+        pc.match_substring_regex(paths, r"(^|/)\.hoodie_partition_metadata(\.parquet|\.orc)?$"),
+        pc.invert(pc.starts_with(paths, ".hoodie/")),
+    )
+    marks: list[str] = pc.filter(paths, flags).to_pylist()
+    return sorted({path.rpartition("/")[0] for path in marks})
+
+
+def list_partitions(storage: Storage, under: Sequence[str] = ("",)) -> list[str]:
+    """All partitions below the given folders, by one listing each."""
+    found: set[str] = set()
+    for folder in under:
+        found.update(partitions_in(storage.list(folder, recursive=True)["path"]))
+    return sorted(found)
+
+
+def _parquet(instant: str, depth: int) -> bytes:
+    metadata = {_COMMIT_TIME: instant, _DEPTH: str(depth)}
+    schema = pa.schema([(_EMPTY_COLUMN, pa.string())], metadata=metadata)
+    sink = io.BytesIO()
+    pq.write_table(schema.empty_table(), sink, store_schema=False)
+    return sink.getvalue()
+
+
+def _properties(name: str, data: bytes) -> dict[str, str]:
+    if name == FILE_NAME:
+        return parse_properties(data)
+    source = pa.BufferReader(data)
+    if name.endswith(".parquet"):
+        raw = pq.read_metadata(source).metadata or {}
+    else:
+        from pyarrow import orc
+
+        raw = orc.ORCFile(source).metadata or {}
+    return {key.decode(): value.decode() for key, value in raw.items()}
