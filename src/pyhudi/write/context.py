@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from pyhudi.config.values import FileFormat
 from pyhudi.format.basefile import BloomOptions
 from pyhudi.format.filenames import write_token
 from pyhudi.format.parquet import ParquetOptions
@@ -19,8 +20,9 @@ class WriteContext:
 
     ``schema`` has the table's own columns as the files hold them from this write on (without partition columns where
     the table keeps those out of its files); ``avro_schema`` is the footer's text for a file of `file_schema`.
-    ``ordering_fields`` is empty with commit-time ordering. ``hard_deletes`` makes every delete win, whatever its ordering value (deletes by key).
-    ``bloom`` is ``None`` where files carry no filter. Sizes are bytes.
+    ``ordering_fields`` is empty with commit-time ordering. ``hard_deletes`` makes every delete win, whatever its
+    ordering value (deletes by key).
+    ``partition_metadata_format`` is ``None`` for the usual text form. ``bloom`` is ``None`` where files carry no filter. Sizes are bytes.
     """
 
     storage: Storage
@@ -36,7 +38,7 @@ class WriteContext:
     bloom: BloomOptions | None = field(default_factory=BloomOptions)
     max_file_size: int = 120 * 1024 * 1024
     buffer_size: int = 256 * 1024 * 1024
-    use_base_format_for_partition_metadata: bool = False
+    partition_metadata_format: FileFormat | None = None
 
     @property
     def file_schema(self) -> pa.Schema:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -86,7 +87,7 @@ def _split(batches: Iterable[pa.RecordBatch]) -> Iterator[_Piece]:
             continue
         bounds = _run_bounds(batch)
         positions = pc.fill_null(batch.column(ROW), _AFTER_ALL).to_numpy(zero_copy_only=False)
-        for start, end in zip(bounds[:-1], bounds[1:], strict=True):
+        for start, end in pairwise(bounds):
             key = GroupKey(
                 batch.column(PARTITION_PATH)[start].as_py(),
                 batch.column(FILE_ID)[start].as_py(),

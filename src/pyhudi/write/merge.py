@@ -1,4 +1,4 @@
-"""Writes the next version of an existing base file: its rows with updates and deletes put in, and new records behind."""
+"""Writes the next version of an existing base file: its rows updates and deletes put in, new records behind."""
 
 from __future__ import annotations
 

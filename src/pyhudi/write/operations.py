@@ -4,67 +4,48 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.values import Operation, TableType
 from pyhudi.errors import InvalidOptionError
 from pyhudi.timeline.instants import Action
 from pyhudi.timeline.metadata import REPLACED_SCHEMA
 
-OPERATION_KEY = "hoodie.datasource.write.operation"
+PREPPED = "_prepped"
+REPLACING = frozenset({Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION})
+"""Operations that take file groups out of view, as a replacecommit."""
+DELETING = frozenset({Operation.DELETE, Operation.DELETE_PARTITION})
+"""Operations that make sense only on a table that exists."""
 
 
-class Operation(StrEnum):
-    """Operations of `hoodie.datasource.write.operation`; the values are those of commit metadata."""
-
-    BULK_INSERT = "BULK_INSERT"
-    INSERT = "INSERT"
-    UPSERT = "UPSERT"
-    DELETE = "DELETE"
-    INSERT_OVERWRITE = "INSERT_OVERWRITE"
-    INSERT_OVERWRITE_TABLE = "INSERT_OVERWRITE_TABLE"
-    DELETE_PARTITION = "DELETE_PARTITION"
-
-    @property
-    def replaces(self) -> bool:
-        """Whether it takes file groups out of view, as a replacecommit."""
-        return self in (self.INSERT_OVERWRITE, self.INSERT_OVERWRITE_TABLE, self.DELETE_PARTITION)
-
-    @property
-    def needs_table(self) -> bool:
-        """Whether it makes sense only on a table that exists."""
-        return self in (self.DELETE, self.DELETE_PARTITION)
-
-    def action(self, *, merge_on_read: bool) -> str:
-        """The timeline action under which it is committed."""
-        if self.replaces:
-            return Action.REPLACE_COMMIT
-        return Action.DELTA_COMMIT if merge_on_read else Action.COMMIT
+def action_of(operation: Operation, table_type: TableType) -> str:
+    """The timeline action under which an operation is committed."""
+    if operation in REPLACING:
+        return Action.REPLACE_COMMIT
+    return Action.DELTA_COMMIT if table_type is TableType.MERGE_ON_READ else Action.COMMIT
 
 
-_INTERNAL = {
-    "insert_prepped": "records that already know their file groups",
-    "upsert_prepped": "records that already know their file groups",
-    "bulk_insert_prepped": "records that already know their file groups",
-    "delete_prepped": "records that already know their file groups",
-}
+def type_name(operation: Operation) -> str:
+    """The operation as commit metadata spells it."""
+    return operation.value.upper()
 
 
-def parse_operation(text: str) -> Operation:
-    """The operation that an option names, in any case.
+def check_operation(operation: Operation) -> None:
+    """Refuse operations that no data frame can be written with.
 
     Raises:
-        InvalidOptionError: there is no such operation, or it is not one that a data frame can be written with.
+        InvalidOptionError: the operation takes records that know their file groups, or is no write.
     """
-    name = text.strip().lower()
-    if name.upper() in Operation.__members__:
-        return Operation[name.upper()]
-    allowed = ", ".join(op.value.lower() for op in Operation)
-    if name in _INTERNAL:
-        allowed += f" ({name} takes {_INTERNAL[name]}, which a data frame cannot carry: use {name[:-8]})"
-    raise InvalidOptionError(OPERATION_KEY, text, allowed)
+    name = operation.value
+    usable = ", ".join(op.value for op in Operation if not op.value.endswith(PREPPED) and op is not Operation.BOOTSTRAP)
+    if name.endswith(PREPPED):
+        usable += f" ({name} takes records that already know their file groups, which a data frame cannot say: "
+        usable += f"use {name.removesuffix(PREPPED)})"
+    elif operation is not Operation.BOOTSTRAP:
+        return
+    raise InvalidOptionError("hoodie.datasource.write.operation", name, usable)
 
 
 def match_partitions(wanted: str, partitions: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from pyhudi.format.orc import OrcFileWriter
 from pyhudi.format.parquet import BaseFileWriter
 from pyhudi.schema.evolution import conform
 from pyhudi.storage import join_path
-from pyhudi.table.partition_metadata import ensure_partition_metadata
+from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.timeline.markers import IOType, Markers
 from pyhudi.write.context import TaskId, WriteContext
 
@@ -78,7 +78,10 @@ class BaseFileOutput:
         self.file_id = file_id
         self.name = base_file_name(file_id, task.token, context.instant, context.extension)
         self.path = join_path(partition, self.name)
-        ensure_partition_metadata(context.storage, partition, context.instant)
+        if io_type is IOType.CREATE:
+            write_partition_metadata(
+                context.storage, partition, context.instant, base_format=context.partition_metadata_format
+            )
         Markers(context.storage, context.instant).create(partition, self.name, io_type)
         self._stack = ExitStack()
         try:

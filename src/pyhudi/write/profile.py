@@ -67,7 +67,7 @@ def assign_inserts(inserts: pa.Table, small_files: pa.Table, sizing: Sizing, rec
     """Decide where new records go.
 
     ``inserts`` has INSERTS_SCHEMA, ``small_files`` SMALL_FILES_SCHEMA (files of other partitions are ignored).
-    Returns BUCKETS_SCHEMA, sorted by the order of partitions in ``inserts``; every partition with new records has a row.
+    Returns BUCKETS_SCHEMA, sorted by the order of partitions in ``inserts``; each partition with new records has a row.
     """
     totals: Ints = inserts["rows"].to_numpy().astype(np.int64)
     partition_of = pc.index_in(small_files["partition"], inserts["partition"].combine_chunks())

@@ -1,4 +1,4 @@
-"""The plan of an upsert or insert: every file group that is written, how many rows it gets, and which task writes it."""
+"""The plan of an upsert or insert: every file group that is written, and how many rows it gets."""
 
 from __future__ import annotations
 

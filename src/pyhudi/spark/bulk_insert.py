@@ -1,0 +1,41 @@
+"""How the rows of a bulk insert are arranged before they are written: the sort modes."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from pyhudi.config import Options, options
+from pyhudi.config.values import SortMode
+from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+
+
+def arrange(rows: DataFrame, opts: Options, *, partitioned: bool) -> tuple[DataFrame, bool]:
+    """Arrange rows as `hoodie.bulkinsert.sort.mode` says; also tells whether each partition's rows come together.
+
+    As in the original, NONE leaves rows where they are: every task writes a file for each partition it meets.
+    """
+    tasks = opts.get_typed(options.BULKINSERT_PARALLELISM)
+    columns = opts.get_typed(options.BULKINSERT_SORT_COLUMNS)
+    if columns:
+        # the partitioner by columns of the user's choice
+        keys = [PARTITION_PATH, *columns]
+        if opts.get_typed(options.BULKINSERT_SORT_SUFFIX_RECORD_KEY):
+            keys.append(RECORD_KEY)
+        return _limited(rows.sort(*keys), tasks), True
+    mode = opts.get_typed(options.BULKINSERT_SORT_MODE)
+    if mode is SortMode.GLOBAL_SORT:
+        return _limited(rows.sort(PARTITION_PATH, RECORD_KEY), tasks), True
+    if mode is SortMode.PARTITION_SORT:
+        return _limited(rows, tasks).sortWithinPartitions(PARTITION_PATH, RECORD_KEY), True
+    if mode is SortMode.NONE:
+        return rows, not partitioned
+    moved = _limited(rows, tasks)
+    if partitioned:
+        moved = rows.repartition(tasks, PARTITION_PATH) if tasks else rows.repartition(PARTITION_PATH)
+    if mode is SortMode.PARTITION_PATH_REPARTITION_AND_SORT:
+        return moved.sortWithinPartitions(PARTITION_PATH), True
+    return moved, not partitioned
+
+
+def _limited(rows: DataFrame, tasks: int) -> DataFrame:
+    return rows.coalesce(tasks) if tasks else rows

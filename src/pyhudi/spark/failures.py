@@ -1,0 +1,34 @@
+"""Errors out of Spark jobs, as the errors that they were when they were raised."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyhudi import errors
+from pyhudi.spark.keygen import key_errors
+
+if TYPE_CHECKING:
+    from pyhudi.spark.write_job import WriteJob
+
+_RAISED = re.compile(r"^pyhudi\.errors\.(?P<name>\w+): (?P<text>.*?)(?:\n\s*at |\n\n|\Z)", re.DOTALL | re.MULTILINE)
+
+
+@contextmanager
+def spark_errors(job: WriteJob) -> Iterator[None]:
+    """Around Spark actions: errors of our tree that a task raised, and unusable keys, come out as themselves."""
+    try:
+        with key_errors(job.df, job.spec):
+            yield
+    except errors.HudiError:
+        raise
+    except Exception as error:
+        found = _RAISED.search(str(error))
+        kind = getattr(errors, found["name"], None) if found else None
+        if found is None or not isinstance(kind, type) or not issubclass(kind, errors.HudiError):
+            raise
+        if kind.__init__ is not errors.HudiError.__init__:
+            kind = kind.__bases__[0]  # its arguments are lost; the message says it all
+        raise kind(found["text"].strip()) from error

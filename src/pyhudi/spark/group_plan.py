@@ -1,0 +1,158 @@
+"""Plans writes that go by file group: the tagged rows of a job, and what is to be written where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.config import options
+from pyhudi.config.values import DuplicatePolicy, Operation
+from pyhudi.errors import ConflictError, RecordKeyError
+from pyhudi.spark.dedupe import dedupe
+from pyhudi.spark.keygen import with_keys
+from pyhudi.spark.routing import count_rows
+from pyhudi.spark.tagging import tag, untagged
+from pyhudi.spark.write_job import WriteJob
+from pyhudi.table.fsview import SLICE_SCHEMA, FileSystemView
+from pyhudi.timeline.active import ActiveTimeline
+from pyhudi.timeline.timeline import Timeline
+from pyhudi.transaction.conflicts import GROUP_SCHEMA, pending_clustering_groups, pending_compaction_groups
+from pyhudi.write.columns import FILE_ID
+from pyhudi.write.guards import check_log_free
+from pyhudi.write.profile import SMALL_FILES_SCHEMA, average_record_size
+from pyhudi.write.settings import sizing
+from pyhudi.write.workload import Workload, plan_workload
+
+_SIZE_HISTORY = 5
+"""Commits that are asked for the size of records, as the original does."""
+_LOOKS_UP = frozenset({Operation.UPSERT, Operation.DELETE})
+_FILLS = frozenset({Operation.UPSERT, Operation.INSERT})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """``rows`` are cached and tagged; ``slices`` the file groups as the plan saw them; ``seen`` the completed writes it
+    knew of."""
+
+    rows: DataFrame
+    workload: Workload
+    slices: pa.Table
+    seen: frozenset[str]
+
+
+def completed_writes(timeline: Timeline | None) -> frozenset[str]:
+    """The requested times of all writes whose files a plan takes into account."""
+    return frozenset() if timeline is None else frozenset(i.requested for i in timeline.writes().completed())
+
+
+def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> GroupPlan:
+    """Key, merge, tag and count the rows of a job. Runs Spark jobs; the rows stay cached until `GroupPlan.rows` is
+    unpersisted.
+
+    ``timeline`` is what the plan is made on (None: there is no table yet); ``instant`` is needed for generated keys.
+
+    Raises:
+        RecordKeyError: keys are missing, or there already although duplicates are to fail.
+        ConflictError: a file group to be changed waits for its clustering.
+        UnsupportedTableError: a file group to be changed has log files.
+    """
+    slices, busy, clustering = SLICE_SCHEMA.empty_table(), GROUP_SCHEMA.empty_table(), GROUP_SCHEMA.empty_table()
+    if job.client is not None:
+        active = job.client.active_timeline()
+        slices = FileSystemView.load(job.client, timeline).latest_slices()
+        clustering = pending_clustering_groups(active).select(GROUP_SCHEMA.names)
+        busy = pa.concat_tables([clustering, pending_compaction_groups(active).select(GROUP_SCHEMA.names)])
+    files = sizing(job.opts, job.config.base_file_format)
+    small = SMALL_FILES_SCHEMA.empty_table()
+    if job.operation in _FILLS and files.small_file_limit:
+        small = _small_files(slices, busy, files.small_file_limit)
+    rows = _tagged(job, slices, small, instant).persist()
+    try:
+        counts = count_rows(rows)
+        _check_duplicates(job, counts)
+        record_size = average_record_size(_write_history(job, timeline), files)
+        workload = plan_workload(counts, slices, small, files, record_size)
+        _check_slices(slices, clustering, workload)
+    except BaseException:
+        rows.unpersist()
+        raise
+    return GroupPlan(rows, workload, slices, completed_writes(timeline))
+
+
+def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str) -> DataFrame:
+    """The rows with keys, duplicates merged as the options say, and the place of every key that the table has."""
+    rows = with_keys(job.df, job.spec, instant)
+    policy = _duplicate_policy(job)
+    if _combines(job):
+        rows = dedupe(rows, job.merging)
+    if job.operation in _LOOKS_UP or policy is not DuplicatePolicy.NONE:
+        rows = tag(rows, slices)
+    elif job.operation is Operation.INSERT and not job.opts.get_typed(options.MERGE_ALLOW_DUPLICATE_ON_INSERTS):
+        # keys are looked for only in the files that the new records may go to
+        rows = tag(rows, slices.join(small.select(GROUP_SCHEMA.names), GROUP_SCHEMA.names, join_type="left semi"))
+    else:
+        rows = untagged(rows)
+    return rows.where(F.col(FILE_ID).isNull()) if policy is DuplicatePolicy.DROP else rows
+
+
+def _combines(job: WriteJob) -> bool:
+    option = {
+        Operation.UPSERT: options.COMBINE_BEFORE_UPSERT,
+        Operation.DELETE: options.COMBINE_BEFORE_DELETE,
+    }.get(job.operation, options.COMBINE_BEFORE_INSERT)
+    return job.opts.get_typed(option) or _duplicate_policy(job) is DuplicatePolicy.DROP
+
+
+def _duplicate_policy(job: WriteJob) -> DuplicatePolicy:
+    """What happens to records of an insert whose keys the table has."""
+    if job.operation is not Operation.INSERT:
+        return DuplicatePolicy.NONE
+    if job.opts.get_typed(options.INSERT_DROP_DUPLICATES):
+        return DuplicatePolicy.DROP
+    return job.opts.get_typed(options.INSERT_DUP_POLICY)
+
+
+def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:
+    if _duplicate_policy(job) is not DuplicatePolicy.FAIL:
+        return
+    found = pc.sum(counts.filter(pc.is_valid(counts["file_id"]))["rows"]).as_py()
+    if found:
+        raise RecordKeyError(
+            f"the table has the keys of {found:,} records already, and {options.INSERT_DUP_POLICY.key}=fail; nothing "
+            "was written. Use upsert to update them, or the policy drop to leave them out"
+        )
+
+
+def _small_files(slices: pa.Table, busy: pa.Table, limit: int) -> pa.Table:
+    """Base files that may take more records (SMALL_FILES_SCHEMA): below the limit, without logs, in nobody's plan."""
+    fits = pc.and_kleene(pc.less(slices["base_size"], limit), pc.equal(pc.list_value_length(slices["log_paths"]), 0))
+    found = slices.filter(fits).select(["partition", "file_id", "base_path", "base_size"])
+    free = found.join(busy, GROUP_SCHEMA.names, join_type="left anti") if busy.num_rows else found
+    return free.rename_columns(SMALL_FILES_SCHEMA.names).cast(SMALL_FILES_SCHEMA).sort_by("file_id")
+
+
+def _check_slices(slices: pa.Table, clustering: pa.Table, workload: Workload) -> None:
+    touched = workload.groups.filter(pc.is_valid(workload.groups["base_path"])).select(GROUP_SCHEMA.names)
+    with_logs = slices.filter(pc.greater(pc.list_value_length(slices["log_paths"]), 0)).select(GROUP_SCHEMA.names)
+    check_log_free(touched.join(with_logs, GROUP_SCHEMA.names, join_type="left semi").num_rows)
+    waiting = touched.join(clustering, GROUP_SCHEMA.names, join_type="left semi")
+    if waiting.num_rows:
+        first = waiting.slice(0, 1).to_pylist()[0]
+        raise ConflictError(
+            f"{waiting.num_rows} file groups to be changed wait for a clustering that is planned (first: "
+            f"{first['file_id']!r} in partition {first['partition']!r}); run the clustering, or roll its plan back"
+        )
+
+
+def _write_history(job: WriteJob, timeline: Timeline | None) -> Iterator[pa.Table]:
+    """Write stats of the newest commits."""
+    if job.client is None or timeline is None:
+        return
+    active: ActiveTimeline = job.client.active_timeline()
+    for instant in list(reversed(list(timeline.writes().completed())))[:_SIZE_HISTORY]:
+        yield active.commit_metadata(instant).stats

@@ -1,0 +1,65 @@
+"""insert, upsert, delete, insert_overwrite and insert_overwrite_table: writes that are planned by file group.
+
+Everything that can fail because of the data (keys, tagging, counting) happens before the write is announced on the
+timeline, planned on the timeline as it is then. Should another writer commit in between, the plan is made again.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pyhudi.config import options
+from pyhudi.config.values import Operation
+from pyhudi.spark.failures import spark_errors
+from pyhudi.spark.group_plan import GroupPlan, completed_writes, plan_groups
+from pyhudi.spark.routing import route
+from pyhudi.spark.tasks import run_upsert
+from pyhudi.spark.write_job import WriteJob, touched_partitions
+from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.write.operations import replaced_groups, type_name
+from pyhudi.write.result import WriteResult
+from pyhudi.write.workload import profile_stats
+
+
+def write_groups(job: WriteJob) -> WriteResult:
+    """Write a job's rows to their file groups."""
+    plan: GroupPlan | None = None
+    try:
+        if not job.spec.auto_keys:  # generated keys hold the instant, which is not known yet
+            with spark_errors(job):
+                plan = plan_groups(job, None if job.client is None else job.client.active_timeline().timeline)
+        with job.transaction() as tx:
+            if plan is None or completed_writes(tx.timeline) != plan.seen:
+                if plan is not None:
+                    plan.rows.unpersist()
+                plan = plan_groups(job, tx.timeline, tx.instant)
+            tx.to_inflight(CommitMetadata(type_name(job.operation), profile_stats(plan.workload)))
+            stats = write_planned(job, plan, tx.instant)
+            return job.commit(tx, job.metadata(stats, _replaced(job, plan, stats)))
+    finally:
+        if plan is not None:
+            plan.rows.unpersist()
+
+
+def write_planned(job: WriteJob, plan: GroupPlan, instant: str) -> pa.Table:
+    """Write the rows of a plan; returns the write stats."""
+    return run_upsert(route(plan.rows, plan.workload, _max_tasks(job)), job.context(instant))
+
+
+def _max_tasks(job: WriteJob) -> int:
+    """The most tasks that write file groups at a time."""
+    option = {
+        Operation.UPSERT: options.UPSERT_PARALLELISM,
+        Operation.DELETE: options.DELETE_PARALLELISM,
+    }.get(job.operation, options.INSERT_PARALLELISM)
+    return job.opts.get_typed(option) or int(job.df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+
+
+def _replaced(job: WriteJob, plan: GroupPlan, stats: pa.Table) -> pa.Table | None:
+    """The file groups that an overwriting operation takes out of view."""
+    if job.operation is Operation.INSERT_OVERWRITE_TABLE:
+        return replaced_groups(plan.slices, None)
+    if job.operation is Operation.INSERT_OVERWRITE:
+        named = job.opts.get_typed(options.STATIC_OVERWRITE_PARTITIONS)
+        return replaced_groups(plan.slices, named or touched_partitions(stats))
+    return None

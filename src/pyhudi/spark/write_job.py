@@ -1,0 +1,117 @@
+"""One write: what is known of it before it begins, and the steps that all kinds of writes share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from pyhudi.config import Options, options
+from pyhudi.config.values import Operation
+from pyhudi.keygen import KeySpec
+from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.spark.failures import spark_errors
+from pyhudi.storage import Storage
+from pyhudi.table.config import TableConfig
+from pyhudi.table.merging import MergeSettings
+from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.transaction.outcome import Conflicted
+from pyhudi.transaction.transaction import Transaction
+from pyhudi.write.context import WriteContext
+from pyhudi.write.operations import action_of, type_name
+from pyhudi.write.result import WriteResult
+from pyhudi.write.settings import write_context
+
+
+@dataclass(frozen=True, slots=True)
+class WriteJob:
+    """A write that has passed every check that needs no data.
+
+    ``client`` is None while the table does not exist; ``config`` is then what it will be created with. ``df`` has the
+    user's own columns, ``schema`` the columns of the files that are written.
+    """
+
+    df: DataFrame
+    storage: Storage
+    client: TableMetaClient | None
+    config: TableConfig
+    merging: MergeSettings
+    opts: Options
+    operation: Operation
+    spec: KeySpec
+    schema: pa.Schema
+
+    @property
+    def action(self) -> str:
+        """The timeline action of the write."""
+        return action_of(self.operation, self.config.table_type)
+
+    def context(self, instant: str) -> WriteContext:
+        """What the tasks need."""
+        return write_context(self.storage, self.config, self.merging, self.opts, self.operation, instant, self.schema)
+
+    def metadata(self, stats: pa.Table, replaced: pa.Table | None = None) -> CommitMetadata:
+        """What the commit will say."""
+        return CommitMetadata(type_name(self.operation), stats, self.extra_metadata(), replaced=replaced)
+
+    def extra_metadata(self) -> Mapping[str, str]:
+        """The table's columns, and options that the user wants to have kept with the commit."""
+        prefix = self.opts.get_typed(options.COMMIT_METADATA_KEY_PREFIX)
+        kept = self.opts.with_prefix(prefix) if prefix else {}
+        return {"schema": to_avro(self.schema, self.config.name), **kept}
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Begin the write, on a table that is made if need be. An error inside rolls it back; a table that was made
+        for this write and stays without a commit is taken away again."""
+        created = self.client is None
+        client = self.client or TableMetaClient.create(self.storage, self.config, self.opts)
+        try:
+            with Transaction.begin(client, self.action, type_name(self.operation), self.opts) as tx, spark_errors(self):
+                yield tx
+        except BaseException:
+            if created:
+                remove_empty_table(self.storage)
+            raise
+
+    def commit(self, tx: Transaction, metadata: CommitMetadata) -> WriteResult:
+        """Publish the write.
+
+        Raises:
+            ConflictError: another writer was faster.
+        """
+        if metadata.stats.num_rows == 0 and not self.opts.get_typed(options.ALLOW_EMPTY_COMMIT):
+            tx.abort()
+            return WriteResult(self.storage.uri(), type_name(self.operation), created_table=self.client is None)
+        outcome = tx.commit(metadata)
+        if isinstance(outcome, Conflicted):
+            raise outcome.error()
+        return WriteResult(
+            self.storage.uri(),
+            type_name(self.operation),
+            outcome.instant.requested,
+            outcome.completion,
+            self.client is None,
+            metadata.stats,
+            metadata.replaced if metadata.replaced is not None else WriteResult("", "").replaced,
+        )
+
+
+def remove_empty_table(storage: Storage) -> None:
+    """Take away a table in which nothing was ever committed."""
+    client = TableMetaClient.open(storage)
+    if not client.active_timeline().timeline.writes().completed().instants:
+        # the properties first: without them the rest is no table
+        storage.delete(".hoodie/hoodie.properties")
+        storage.delete_tree(".hoodie")
+
+
+def touched_partitions(stats: pa.Table) -> list[str]:
+    """The partition paths that files were written to."""
+    partitions: list[str] = pc.unique(stats["partitionPath"]).to_pylist()
+    return sorted(partitions)

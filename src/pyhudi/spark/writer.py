@@ -1,0 +1,123 @@
+"""Writes DataFrames to Hudi tables: ``write`` is the way in for every operation and save mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from pyhudi.config import Options, options
+from pyhudi.config.values import Operation
+from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, TableExistsError, UnsupportedTableError
+from pyhudi.keygen import KeySpec
+from pyhudi.read.pinned import PinnedTable
+from pyhudi.read.table_schema import table_schema
+from pyhudi.spark.keygen import with_keys
+from pyhudi.spark.overwrite import overwrite_table
+from pyhudi.spark.write_bulk import bulk_insert
+from pyhudi.spark.write_groups import write_groups
+from pyhudi.spark.write_input import own_columns, write_schema
+from pyhudi.spark.write_job import WriteJob
+from pyhudi.spark.write_partitions import delete_partitions
+from pyhudi.storage import Storage, open_storage
+from pyhudi.table.config import TableConfig
+from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.write.guards import check_table_exists, check_writable
+from pyhudi.write.operations import check_operation, type_name
+from pyhudi.write.result import WriteResult
+
+__all__ = ["WriteResult", "write"]
+
+APPEND, OVERWRITE, IGNORE, ERROR = "append", "overwrite", "ignore", "errorifexists"
+_MODES = {APPEND: APPEND, OVERWRITE: OVERWRITE, IGNORE: IGNORE, ERROR: ERROR, "error": ERROR, "default": ERROR}
+
+
+def write(
+    df: DataFrame, target: TableMetaClient | str, given: Mapping[str, object] | None = None, mode: str = APPEND
+) -> WriteResult:
+    """Write a DataFrame.
+
+    ``target`` is the table or its path; ``given`` are Apache Hudi's options; ``mode`` is a save mode of Spark: append,
+    overwrite (a new table in place of the old one), ignore, errorifexists. A table that is not there is created.
+    Whatever can be said to be wrong without looking at the data is said before anything is written; a write that fails
+    later is rolled back.
+    """
+    opts = Options.parse(given or {})
+    chosen = _MODES.get(mode.lower())
+    if chosen is None:
+        raise InvalidOptionError("mode", mode, ", ".join(sorted(_MODES)))
+    operation = _operation(opts)
+    storage = target.storage if isinstance(target, TableMetaClient) else open_storage(target, opts)
+    client = _open(storage, opts)
+    if client is not None and chosen == IGNORE:
+        return WriteResult(storage.uri(), type_name(operation))
+    if client is not None and chosen == ERROR:
+        raise TableExistsError(
+            f"there is a Hudi table at {storage.uri()!r} already; write with mode 'append' to add to it, 'overwrite' "
+            "to replace it, 'ignore' to leave it"
+        )
+    replaces = chosen == OVERWRITE and operation is not Operation.INSERT_OVERWRITE_TABLE
+    if replaces and operation in (Operation.DELETE, Operation.DELETE_PARTITION):
+        raise ConfigError(f"{operation.value} goes with the save mode 'append' only, not with {mode!r}")
+    if client is None:
+        check_table_exists(storage.uri(), operation)
+    fresh = client is None or replaces
+    job = _prepare(df, storage, None if fresh else client, opts, operation)
+    if client is not None and replaces:
+        return overwrite_table(client, job)
+    return _run(job)
+
+
+def _operation(opts: Options) -> Operation:
+    operation = opts.get_typed(options.OPERATION)
+    check_operation(operation)
+    if opts.get_typed(options.INSERT_DROP_DUPLICATES) and operation is Operation.UPSERT:
+        return Operation.INSERT  # as in the original: nothing is left to be updated
+    return operation
+
+
+def _open(storage: Storage, opts: Options) -> TableMetaClient | None:
+    try:
+        return TableMetaClient.open(storage, opts)
+    except NotAHudiTableError:
+        return None
+
+
+def _prepare(
+    df: DataFrame, storage: Storage, client: TableMetaClient | None, opts: Options, operation: Operation
+) -> WriteJob:
+    """Check everything that can be checked without the data."""
+    if client is None:
+        config = TableConfig.for_new_table(opts)
+    else:
+        config = client.config
+        opts = config.validate_against(opts)
+    merging = config.merging_for(opts.get_typed(options.PAYLOAD_CLASS))
+    check_writable(config, merging, operation, opts)
+    spec = KeySpec.from_config(config, opts)
+    rows = own_columns(df)
+    schema = write_schema(rows, _table_columns(client), config, opts, operation)
+    if operation is not Operation.DELETE_PARTITION or not opts.get_typed(options.PARTITIONS_TO_DELETE):
+        with_keys(rows, spec, "")  # refuses missing key and partition columns; the frame itself is made later
+    return WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema)
+
+
+def _table_columns(client: TableMetaClient | None) -> pa.Schema | None:
+    found = None if client is None else table_schema(PinnedTable.of(client))
+    if found is None:
+        return None
+    if found.has_history:
+        raise UnsupportedTableError(
+            "the table keeps a history of its schemas (schema-on-read evolution), which a write would have to go on "
+            "with; that is not supported yet. The table can be read"
+        )
+    return found.schema
+
+
+def _run(job: WriteJob) -> WriteResult:
+    if job.operation is Operation.DELETE_PARTITION:
+        return delete_partitions(job)
+    if job.operation is Operation.BULK_INSERT:
+        return bulk_insert(job)
+    return write_groups(job)

@@ -1,0 +1,81 @@
+"""What is not written here, refused before anything happens."""
+
+from __future__ import annotations
+
+from pyhudi.config import Options, options
+from pyhudi.config.values import MergeMode, Operation, TableType
+from pyhudi.errors import ConfigError, NotAHudiTableError, UnsupportedTableError
+from pyhudi.table.config import TableConfig
+from pyhudi.table.merging import MergeSettings
+from pyhudi.write.operations import DELETING
+
+FILLING = frozenset({Operation.INSERT, Operation.UPSERT, Operation.DELETE})
+"""Operations that write new versions of existing base files."""
+
+
+def check_writable(config: TableConfig, merging: MergeSettings, operation: Operation, opts: Options) -> None:
+    """Refuse a write that could not be done as Apache Hudi does it.
+
+    Raises:
+        UnsupportedTableError: names the feature, and what can be done instead.
+    """
+    name = operation.value
+    config.check_readable()
+    config.check_writable()
+    if config.table_type is TableType.MERGE_ON_READ and operation in (Operation.UPSERT, Operation.DELETE):
+        raise UnsupportedTableError(
+            f"{name} on a MERGE_ON_READ table writes log files, which is not supported yet; insert, bulk_insert and "
+            "the overwriting operations are"
+        )
+    if config.cdc_enabled and operation in FILLING:
+        raise UnsupportedTableError(
+            f"the table logs its changes (hoodie.table.cdc.enabled=true), and {name} would not log them; "
+            "bulk_insert and the overwriting operations need no log"
+        )
+    if operation is Operation.UPSERT:
+        _check_merging(merging)
+    if opts.get_typed(options.SCHEMA_EVOLUTION_ENABLE):
+        raise UnsupportedTableError(
+            f"{options.SCHEMA_EVOLUTION_ENABLE.key}=true: schema-on-read evolution is not written; leave it out"
+        )
+    if not config.record_keys and operation in (Operation.UPSERT, Operation.DELETE):
+        raise ConfigError(
+            f"{name} needs record keys, and table {config.name!r} generates its own; use insert or bulk_insert, or "
+            f"give a new table {options.RECORDKEY_FIELD.key}"
+        )
+
+
+def check_table_exists(uri: str, operation: Operation) -> None:
+    """Refuse operations that have nothing to work on; called when there is no table.
+
+    Raises:
+        NotAHudiTableError: the operation deletes.
+    """
+    if operation in DELETING:
+        raise NotAHudiTableError(f"there is no Hudi table at {uri!r}, so {operation.value} has nothing to work on")
+
+
+def check_log_free(log_slices: int) -> None:
+    """Refuse merging base files whose newer versions are in log files.
+
+    Raises:
+        UnsupportedTableError: there are such file slices.
+    """
+    if log_slices:
+        raise UnsupportedTableError(
+            f"{log_slices} file slices that the write would have to merge have log files, which is not supported yet; "
+            "compact the table first"
+        )
+
+
+def _check_merging(merging: MergeSettings) -> None:
+    if merging.mode is MergeMode.CUSTOM:
+        raise UnsupportedTableError(
+            "the table merges records with code of its own (hoodie.record.merge.mode=CUSTOM); upsert supports "
+            "COMMIT_TIME_ORDERING and EVENT_TIME_ORDERING"
+        )
+    if merging.partial_update_mode is not None:
+        raise UnsupportedTableError(
+            f"the table updates records in part (hoodie.table.partial.update.mode={merging.partial_update_mode}), "
+            "which is not supported yet"
+        )

@@ -1,0 +1,70 @@
+"""What a write did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.timeline.metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """The outcome of one write.
+
+    ``operation`` is the operation as commit metadata names it, ``instant`` the write's requested time and
+    ``completion`` its completion time (None in tables of version 6). ``instant`` is None when nothing was committed:
+    a write with save mode ``ignore`` to a table that exists, or an empty one that was told not to commit.
+    ``stats`` has one row per written file (WRITE_STAT_SCHEMA), ``replaced`` the file groups that went out of view.
+    """
+
+    uri: str
+    operation: str
+    instant: str | None = None
+    completion: str | None = None
+    created_table: bool = False
+    stats: pa.Table = field(default_factory=WRITE_STAT_SCHEMA.empty_table)
+    replaced: pa.Table = field(default_factory=REPLACED_SCHEMA.empty_table)
+
+    @property
+    def num_files(self) -> int:
+        """Files written."""
+        return int(self.stats.num_rows)
+
+    @property
+    def num_inserts(self) -> int:
+        """Records that were new to their file groups."""
+        return self._total("numInserts")
+
+    @property
+    def num_updates(self) -> int:
+        """Records that were changed."""
+        return self._total("numUpdateWrites")
+
+    @property
+    def num_deletes(self) -> int:
+        """Records that were deleted one by one (those of replaced file groups are not counted)."""
+        return self._total("numDeletes")
+
+    @property
+    def num_rows(self) -> int:
+        """Records in the written files, unchanged ones included."""
+        return self._total("numWrites")
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of the written files."""
+        return self._total("totalWriteBytes")
+
+    def __repr__(self) -> str:
+        if self.instant is None:
+            return f"WriteResult({self.operation}: nothing committed)"
+        return (
+            f"WriteResult({self.operation} {self.instant}: {self.num_inserts:,} inserts, {self.num_updates:,} updates, "
+            f"{self.num_deletes:,} deletes; {self.num_files:,} files, {self.bytes_written:,} bytes)"
+        )
+
+    def _total(self, name: str) -> int:
+        return int(pc.sum(self.stats[name]).as_py() or 0)
