@@ -8,10 +8,12 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+import pyarrow as pa
 import pytest
 
-from tests.rows import in_order
+from tests.rows import compare, encode_table, in_order
 
 TABLES = Path(__file__).with_name("tables")
 NAMES = sorted(path.name.removesuffix(".zip") for path in TABLES.glob("*.zip"))
@@ -22,11 +24,20 @@ MERGED_ONLY_INFORMATIVE = ("_hoodie_file_name", "_hoodie_commit_seqno")
 
 NOT_YET: dict[str, tuple[str, ...]] = {
     "merge-on-read: merging log files": tuple(
-        f"{name}:{kind}" for name in NAMES if "_mor_" in name for kind in ("snapshot", "time_travel", "incremental")
+        f"{name}:{kind}"
+        for name in NAMES
+        if "_mor_" in name
+        for kind in ("snapshot", "time_travel", "incremental")
+        # its last clustering left base files alone
+        if name != "v9_mor_cluster_restore" or kind == "time_travel"
     ),
     "streaming, SQL and tools: change data capture": ("v8_cow_cdc:cdc",),
 }
 """Subject of the missing feature → ``table:kind`` of the queries that wait for it."""
+
+EMPTY_PARTITION_VALUE = ("v9_cow_complex_keys", "a:k,6,b:6")
+"""A row whose partition column ``p1`` was written as an empty string. Apache Hudi takes the value from the path, where
+empty and null look alike, and reads null; we read what the file has."""
 
 _REASONS = {query: reason for reason, queries in NOT_YET.items() for query in queries}
 
@@ -71,8 +82,7 @@ class Golden:
 
     def queries(self, kind: str) -> list[Query]:
         """All questions of one kind, none when the table has none of them."""
-        answers = self.document.get(kind, [])
-        return [_query(kind, answer) for answer in (answers if isinstance(answers, list) else [answers])]
+        return _queries(self.document, kind)
 
 
 def cases() -> list[Any]:
@@ -80,7 +90,7 @@ def cases() -> list[Any]:
     found = []
     for name in NAMES:
         for kind in KINDS:
-            if kind not in _document(name):
+            if not any(query.error is None or answers_error(query) for query in _queries(_document(name), kind)):
                 continue
             reason = _REASONS.get(f"{name}:{kind}")
             marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
@@ -97,23 +107,63 @@ def unpack(name: str, folder: Path) -> Golden:
     return Golden(name, _document(name), path)
 
 
+def answers_error(query: Query) -> bool:
+    """Whether the error that Apache Hudi gave is one that we must give, too: history that was cleaned away, and
+    incremental queries without commit times in the rows. Its crashes are no such errors."""
+    reasons = ("Cleaner cleaned up", "An error occurred while calling")
+    return query.error is not None and query.error.startswith(reasons)
+
+
+def check(golden: Golden, query: Query, table: pa.Table) -> None:
+    """Compare our rows with Apache Hudi's.
+
+    Raises:
+        AssertionError: other columns or rows; the message shows the question and the first differences.
+    """
+    assert tuple(table.column_names) == query.columns, f"{golden.name} {query.options}"
+    columns = columns_to_compare(golden, query)
+    try:
+        compare(encode_table(table, columns), expected_rows(golden, query, columns), columns)
+    except AssertionError as error:
+        raise AssertionError(f"{golden.name} {query.options}: {error}") from None
+
+
 def columns_to_compare(golden: Golden, query: Query) -> list[str]:
     """All columns of the answer, less those that are informative in merged rows."""
     merged = "_mor_" in golden.name and query.kind != "read_optimized"
     return [name for name in query.columns if not (merged and name in MERGED_ONLY_INFORMATIVE)]
 
 
-def expected_rows(query: Query, columns: list[str]) -> list[tuple[Any, ...]]:
+def expected_rows(golden: Golden, query: Query, columns: list[str]) -> list[tuple[Any, ...]]:
     """Apache Hudi's rows, cut to ``columns``, maps and rows in the order in which ours are encoded."""
     assert query.rows is not None
     places = [query.columns.index(name) for name in columns]
-    return in_order(tuple(row[place] for place in places) for row in query.rows)
+    rows = [_as_written(golden, query, row) for row in query.rows]
+    return in_order(tuple(row[place] for place in places) for row in rows)
+
+
+def _as_written(golden: Golden, query: Query, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The row without Apache Hudi's two faults with encoded partition values (``docs/differences.md``)."""
+    if golden.name != EMPTY_PARTITION_VALUE[0]:
+        return row
+    place, key = query.columns.index("p1"), query.columns.index("_hoodie_record_key")
+    value = row[place]
+    if row[key] == EMPTY_PARTITION_VALUE[1]:
+        value = ""
+    elif query.kind == "incremental" and value is not None:
+        value = unquote(value)
+    return (*row[:place], value, *row[place + 1 :])
 
 
 @functools.cache
 def _document(name: str) -> dict[str, Any]:
     document: dict[str, Any] = json.loads((TABLES / f"{name}.expected.json").read_text())
     return document
+
+
+def _queries(document: dict[str, Any], kind: str) -> list[Query]:
+    answers = document.get(kind, [])
+    return [_query(kind, answer) for answer in (answers if isinstance(answers, list) else [answers])]
 
 
 def _query(kind: str, answer: dict[str, Any]) -> Query:

@@ -54,6 +54,7 @@ class Layout:
     versions: tuple[int, ...] = (6, 8, 9)
     read_as_text: tuple[str, ...] = ()
     from_path: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    encoded_in_changes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.name
@@ -108,8 +109,13 @@ LAYOUTS = (
         lambda i: f"id:k{i:03d},num:{i}",
     ),
     Layout("int-key", _fields("num", "sub"), lambda i: str(i % 2), str),
-    Layout("encoded", _fields("id", "odd", encode="true"), lambda i: ODD_ENCODED[i % 3]),
-    Layout("encoded-hive", _fields("id", "odd", encode="true", hive="true"), lambda i: f"odd={ODD_ENCODED[i % 3]}"),
+    Layout("encoded", _fields("id", "odd", encode="true"), lambda i: ODD_ENCODED[i % 3], encoded_in_changes=("odd",)),
+    Layout(
+        "encoded-hive",
+        _fields("id", "odd", encode="true", hive="true"),
+        lambda i: f"odd={ODD_ENCODED[i % 3]}",
+        encoded_in_changes=("odd",),
+    ),
     Layout(
         "slash-dates",
         # Apache Hudi's row writer fails on such a table: UTF8String cannot be cast to String

@@ -1,0 +1,134 @@
+"""One table that both engines write and read, and the checks that they agree."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pyhudi.hudi_table import HudiTable
+from tests.interop.oracle import Oracle, OracleInstant, read_with_hudi_rs
+from tests.interop.scenarios import PARALLELISM, Model, Scenario, Step
+from tests.rows import META_COLUMNS, assert_same_rows
+from tests.spark_arrow import to_arrow
+
+INCREMENTAL = {"hoodie.datasource.query.type": "incremental"}
+BEGIN = "hoodie.datasource.read.begin.instanttime"
+OURS, THEIRS = "ours", "theirs"
+
+
+class Both:
+    """A scenario's table at ``path``, written in turns."""
+
+    def __init__(self, scenario: Scenario, path: Path, oracle: Oracle, spark: Any) -> None:
+        self.scenario = scenario
+        self.path = path
+        self.oracle = oracle
+        self.spark = spark
+        self.model = Model(scenario)
+        self.round = 0
+        self._files = itertools.count()
+
+    # --- doing -------------------------------------------------------------------------------------------------------
+
+    def write(self, side: str, step: Step) -> None:
+        """Let one side do a step, and do it to the model."""
+        self.round += 1
+        options = {**self.scenario.table_options, **step.options}
+        rows = step.rows(self.scenario, self.round)
+        if side == OURS:
+            self.write_ours(rows, options, step.mode)
+        else:
+            self.oracle.write(self.path, rows, {**options, **PARALLELISM}, step.mode)
+        self.model.apply(step, self.round)
+
+    def write_ours(self, rows: pa.Table, options: Mapping[str, str], mode: str = "append") -> None:
+        """Write Arrow rows through our drop-in for ``format("hudi")``."""
+        source = self.path.with_name(f"ours-{next(self._files)}.parquet")
+        pq.write_table(rows, source)
+        df = self.spark.read.parquet(str(source))
+        df.write.format("hudi").options(**options).mode(mode).save(str(self.path))
+
+    def read_ours(self, options: Mapping[str, str] | None = None) -> pa.Table:
+        """Read through our drop-in on Spark."""
+        return to_arrow(self.spark.read.format("hudi").options(**(options or {})).load(str(self.path)))
+
+    # --- agreeing ----------------------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns on which the engines must agree, meta columns included."""
+        return [*META_COLUMNS, *self.scenario.compared]
+
+    def check_snapshot(self) -> None:
+        """Model, Apache Hudi, our Spark reader and our local reader have the same rows."""
+        expected = self.model.table()
+        theirs = self.oracle.read(self.path)
+        self._same("Apache Hudi's snapshot", theirs, expected, expected.column_names)
+        self._same("our snapshot on Spark", self.read_ours(), theirs, self.columns)
+        local = [name for name in self.columns if name not in self.scenario.layout.read_as_text]
+        self._same("our local snapshot", HudiTable.for_path(str(self.path)).scan().to_arrow(), theirs, local)
+
+    def check_filter(self) -> None:
+        """A filter on key and partition columns finds the right rows: statistics and indexes are not stale."""
+        expected = self.model.table()
+        expected = expected.filter(pc.and_(pc.greater_equal(expected["num"], 5), pc.equal(expected["part"], "b")))
+        theirs = self.oracle.read(self.path, where="num >= 5 AND part = 'b'")
+        self._same("Apache Hudi's filtered snapshot", theirs, expected, expected.column_names)
+
+    def check_incremental(self, begin: str) -> None:
+        """Both give the same changes since ``begin``."""
+        options = {**INCREMENTAL, BEGIN: begin}
+        theirs = self.oracle.read(self.path, options)
+        columns = [name for name in self.columns if name not in self.scenario.layout.encoded_in_changes]
+        self._same(f"our changes since {begin}", self.read_ours(options), theirs, columns)
+
+    def check_time_travel(self, instant: str) -> None:
+        """Both give the same table as of an instant."""
+        options = {"as.of.instant": instant}
+        theirs = self.oracle.read(self.path, options)
+        self._same(f"our snapshot as of {instant}", self.read_ours(options), theirs, self.columns)
+
+    def check_timeline(self) -> None:
+        """Both see the same instants, and Apache Hudi can list the commits with their statistics."""
+        theirs = {(i.requested, i.action, i.state, i.completed) for i in self.oracle.timeline(self.path)}
+        ours = HudiTable.for_path(str(self.path)).history().to_pylist()
+        dated = self.scenario.engine.version >= 8
+        assert {(i["requested"], i["action"], i["state"], i["completed"] if dated else None) for i in ours} == theirs
+        writes = {row["commit_time"] for row in self.oracle.show_commits(self.path).to_pylist()}
+        assert writes == {requested for requested, action, *_ in theirs if action in ("commit", "replacecommit")}
+
+    def check_hudi_rs(self) -> None:
+        """hudi-rs agrees on columns that it reads in every layout, where it can read the schema (no nested types)."""
+        if not self.scenario.wide:
+            columns = [
+                "_hoodie_commit_time",
+                "_hoodie_record_key",
+                "_hoodie_partition_path",
+                "id",
+                "qty",
+                "price",
+                "seq",
+            ]
+            self._same("hudi-rs", read_with_hudi_rs(self.path), self.oracle.read(self.path), columns)
+
+    def last_write(self) -> OracleInstant:
+        """The newest completed write."""
+        writes = [i for i in self.oracle.timeline(self.path) if i.action in ("commit", "replacecommit")]
+        return max((i for i in writes if i.state == "COMPLETED"), key=lambda i: i.requested)
+
+    def bookmark(self) -> str:
+        """What an incremental read takes as ``begin`` to see all later changes."""
+        last = self.last_write()
+        return last.completed or last.requested
+
+    def _same(self, what: str, actual: pa.Table, expected: pa.Table, columns: list[str]) -> None:
+        try:
+            assert_same_rows(actual, expected, columns)
+        except AssertionError as error:
+            raise AssertionError(f"after commit {self.round}: {what}: {error}") from None

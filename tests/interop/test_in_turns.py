@@ -1,0 +1,91 @@
+"""Apache Hudi and pyhudi write the same table in turns and agree on it after every commit.
+
+The combinations of table version, layout, types, merge mode, index, metadata table and who begins are pairwise: every
+pair of choices is in some test. A few of them go through nine commits of every operation, the others through two, so
+that each side meets what the other wrote.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.both import OURS, THEIRS, Both
+from tests.interop.oracle import Oracle
+from tests.interop.pairwise import pairwise
+from tests.interop.scenarios import ENGINES, LAYOUTS, Scenario, Step, ping_pong_steps
+
+SCENARIOS = [
+    Scenario(**row)
+    for row in pairwise(
+        {
+            "engine": [engine for engine in ENGINES if (engine.release, engine.version) != ("1.2.0", 8)],
+            "layout": LAYOUTS,
+            "wide": (False, True),
+            "event_time": (False, True),
+            "index": ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"),
+            "metadata": (True, False),
+            "ours_first": (True, False),
+        },
+        lambda row: row["layout"].fits(row["engine"]),
+    )
+]
+LONG = 8
+"""So many of the scenarios get all nine commits; the first rows of a pairwise set are the most different ones."""
+
+SHORT_STEPS = [
+    Step("bulk_insert", numbers=tuple(range(12)), mode="overwrite"),
+    Step("upsert", numbers=(0, 1, 5, 12, 13), stale=(8,)),
+]
+
+
+def _cases(scenarios: list[Scenario]) -> list[Any]:
+    return [pytest.param(scenario.engine.release, scenario, id=str(scenario)) for scenario in scenarios]
+
+
+def _sides(scenario: Scenario) -> tuple[str, str]:
+    return (OURS, THEIRS) if scenario.ours_first else (THEIRS, OURS)
+
+
+@pytest.mark.parametrize(("oracle", "scenario"), _cases(SCENARIOS[:LONG]), indirect=["oracle"], scope="session")
+def test_nine_commits(oracle: Oracle, scenario: Scenario, spark: Any, tmp_path: Path) -> None:
+    both = Both(scenario, tmp_path / "table", oracle, spark)
+    sides = _sides(scenario)
+    bookmark = "000"
+    instants = []
+    for number, step in enumerate(ping_pong_steps(scenario.layout)):
+        side = sides[number % 2]
+        both.write(side, step)
+        both.check_snapshot()
+        both.check_incremental(bookmark)
+        if side == OURS:
+            both.check_filter()
+        elif scenario.metadata:
+            assert "files" in oracle.metadata_partitions(both.path), "Apache Hudi rebuilds its metadata table"
+        bookmark = both.bookmark()
+        instants.append(both.last_write().requested)
+    both.check_incremental("000")
+    for instant in instants[1::3]:
+        both.check_time_travel(instant)
+    both.check_timeline()
+    both.check_hudi_rs()
+
+
+@pytest.mark.parametrize(("oracle", "scenario"), _cases(SCENARIOS[LONG:]), indirect=["oracle"], scope="session")
+def test_each_reads_and_changes_what_the_other_wrote(
+    oracle: Oracle, scenario: Scenario, spark: Any, tmp_path: Path
+) -> None:
+    both = Both(scenario, tmp_path / "table", oracle, spark)
+    first, second = _sides(scenario)
+    load, change = SHORT_STEPS
+    both.write(first, load)
+    both.check_snapshot()
+    bookmark = both.bookmark()
+    both.write(second, change)
+    both.check_snapshot()
+    both.check_incremental(bookmark)
+    both.check_filter()
+    both.check_timeline()
+    both.check_hudi_rs()

@@ -1,0 +1,15 @@
+"""Spark DataFrames as Arrow tables on every Spark that we support."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+
+
+def to_arrow(df: DataFrame) -> pa.Table:
+    """All rows; Spark 3.5 has no public way to it."""
+    if hasattr(df, "toArrow"):
+        return df.toArrow()
+    batches = df._collect_as_arrow()
+    return pa.Table.from_batches(batches) if batches else to_arrow_schema(df.schema).empty_table()
