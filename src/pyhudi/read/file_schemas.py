@@ -20,9 +20,9 @@ from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.types import table_schema
 
 if TYPE_CHECKING:
+    from pyhudi.read.pinned import PinnedTable
     from pyhudi.read.plan import ScanPlan
     from pyhudi.storage.base import Storage
-    from pyhudi.table.metaclient import TableMetaClient
 
 _READ_THREADS = 16
 
@@ -41,11 +41,11 @@ class FilePart:
     names: Names
 
 
-def file_parts(client: TableMetaClient, plan: ScanPlan, tasks: pa.Table) -> list[FilePart]:
+def file_parts(table: PinnedTable, plan: ScanPlan, tasks: pa.Table) -> list[FilePart]:
     """Split tasks of the plan by what their base files hold. Nearly always there is one part."""
     instants: list[str] = pc.unique(tasks["base_instant"]).to_pylist()
     with ThreadPoolExecutor(_READ_THREADS) as pool:
-        written = list(pool.map(lambda i: _schema_of(client, tasks, i), instants))
+        written = list(pool.map(lambda i: _schema_of(table, tasks, i), instants))
     parts: dict[str, tuple[pa.Schema, Names, list[str]]] = {}
     for instant, schema in zip(instants, written, strict=True):
         names = plan.renamed.get(instant, {})
@@ -94,15 +94,15 @@ def _same_in_files(wanted: pa.DataType, written: pa.DataType) -> bool:
     )
 
 
-def _schema_of(client: TableMetaClient, tasks: pa.Table, instant: str) -> pa.Schema:
-    active = client.active_timeline()
+def _schema_of(table: PinnedTable, tasks: pa.Table, instant: str) -> pa.Schema:
+    active = table.active
     found = active.timeline.find(instant)
     if found is not None and found.is_completed and found.is_write:
         text = active.commit_metadata(found).schema_json
         if text:
             return from_avro(text)
     path = tasks["base_path"][pc.index(tasks["base_instant"], instant).as_py()].as_py()
-    return file_schema(client.storage, path)
+    return file_schema(table.storage, path)
 
 
 def file_schema(storage: Storage, path: str) -> pa.Schema:

@@ -31,7 +31,7 @@ from pyhudi.timeline.metadata import CommitMetadata, decode_commit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyhudi.table.metaclient import TableMetaClient
+    from pyhudi.read.pinned import PinnedTable
     from pyhudi.timeline.active import ActiveTimeline
 
 _READ_THREADS = 16
@@ -57,15 +57,15 @@ class _Write:
     read: Callable[[], CommitMetadata]
 
 
-def select_incremental(client: TableMetaClient, query: Query) -> IncrementalSelection:
+def select_incremental(table: PinnedTable, query: Query) -> IncrementalSelection:
     """The slices and the row condition of an incremental query.
 
     Raises:
         QueryError: files of the range are gone and falling back is not allowed, or an earlier write is pending.
     """
-    active = client.active_timeline()
+    active = table.active
     known = _active_writes(active, query)
-    archived = _archived_writes(client, active, query, known)
+    archived = _archived_writes(table, active, query, known)
     inside = [w for w in known if query.in_range(w.time)]
     from_start = query.begin is None or (
         archived is not None and all(w.time > query.begin for w in (*archived, *known))
@@ -79,20 +79,20 @@ def select_incremental(client: TableMetaClient, query: Query) -> IncrementalSele
     else:
         rows = CommitTimes(after=query.begin, up_to=max(w.requested for w in wanted))
     if from_start:
-        found = _all_slices(client, active, query, max(w.requested for w in wanted))
+        found = _all_slices(table, active, query, max(w.requested for w in wanted))
     else:
-        found = _written_slices(client, query, wanted)
+        found = _written_slices(table, query, wanted)
     if isinstance(found, str):
-        found = _fall_back(client, query, found)
+        found = _fall_back(table, query, found)
         found = replace(found, commit_times=rows)
     elif not from_start:
         found = replace(found, commit_times=rows)
     return replace(found, schema_as_of=max(w.requested for w in wanted)) if query.schema_as_of_end else found
 
 
-def _all_slices(client: TableMetaClient, active: ActiveTimeline, query: Query, last: str) -> IncrementalSelection | str:
+def _all_slices(table: PinnedTable, active: ActiveTimeline, query: Query, last: str) -> IncrementalSelection | str:
     """Everything as of the end of the range; rows need no condition. A reason if that is not to be had."""
-    view = FileSystemView.load(client)
+    view = FileSystemView.load(table)
     if query.end is None:
         return IncrementalSelection(view.latest_slices(None if query.by_completion else last), view.partitions)
     if retained_from(active, last) is not None:
@@ -101,11 +101,11 @@ def _all_slices(client: TableMetaClient, active: ActiveTimeline, query: Query, l
     return IncrementalSelection(view.latest_slices(**cut), view.partitions)
 
 
-def _written_slices(client: TableMetaClient, query: Query, writes: Sequence[_Write]) -> IncrementalSelection | str:
+def _written_slices(table: PinnedTable, query: Query, writes: Sequence[_Write]) -> IncrementalSelection | str:
     """The slices, as of the end, of the file groups that the writes wrote to; a reason if files are gone."""
     written = _written_files(writes)
     partitions = sorted(pc.unique(written["partition"]).to_pylist())
-    view = FileSystemView.load(client, partitions=partitions)
+    view = FileSystemView.load(table, partitions=partitions)
     cut = {"completed_by": query.end} if query.by_completion else {"as_of": max(w.requested for w in writes)}
     written = written.filter(pc.invert(_is_among(written, view.replaced_groups(**cut))))
     slices = view.latest_slices(**cut)
@@ -119,13 +119,13 @@ def _written_slices(client: TableMetaClient, query: Query, writes: Sequence[_Wri
     return IncrementalSelection(slices, partitions)
 
 
-def _fall_back(client: TableMetaClient, query: Query, why: str) -> IncrementalSelection:
+def _fall_back(table: PinnedTable, query: Query, why: str) -> IncrementalSelection:
     if not query.fallback:
         raise QueryError(
             f"the incremental query ({query}) cannot be answered: {why}. Begin later, or set {FALLBACK!r} to 'true' to "
             "read the whole table for the rows of that range that are still current"
         )
-    view = FileSystemView.load(client)
+    view = FileSystemView.load(table)
     return IncrementalSelection(view.latest_slices(), view.partitions)
 
 
@@ -157,7 +157,7 @@ def _without_holes(active: ActiveTimeline, done: list[Instant], query: Query) ->
 
 
 def _archived_writes(
-    client: TableMetaClient, active: ActiveTimeline, query: Query, known: Sequence[_Write]
+    table: PinnedTable, active: ActiveTimeline, query: Query, known: Sequence[_Write]
 ) -> list[_Write] | None:
     """Archived writes, where the range may reach them; None where they need not be asked.
 
@@ -169,19 +169,19 @@ def _archived_writes(
             return None
     elif earliest is not None and query.begin >= earliest:
         return None
-    names = read_history(client.storage, active.layout, metadata=False)
+    names = read_history(table.storage, active.layout, metadata=False)
     names = names.filter(pc.is_in(names["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
     time = pc.coalesce(names["completion"], names["requested"]) if query.by_completion else names["requested"]
     rows = list(zip(names["requested"].to_pylist(), time.to_pylist(), strict=True))
-    metadata = _Archive(client, active, min((r for r, at in rows if query.in_range(at)), default=""))
+    metadata = _Archive(table, active, min((r for r, at in rows if query.in_range(at)), default=""))
     return [_Write(requested, at, partial(metadata.read, requested)) for requested, at in rows]
 
 
 class _Archive:
     """Metadata of archived writes from ``oldest`` on, read in one go when first asked for. Thread-safe."""
 
-    def __init__(self, client: TableMetaClient, active: ActiveTimeline, oldest: str) -> None:
-        self._client = client
+    def __init__(self, table: PinnedTable, active: ActiveTimeline, oldest: str) -> None:
+        self._table = table
         self._active = active
         self._oldest = oldest
         self._lock = Lock()
@@ -190,7 +190,7 @@ class _Archive:
     def read(self, requested: str) -> CommitMetadata:
         with self._lock:
             if self._found is None:
-                table = read_history(self._client.storage, self._active.layout, after=self._oldest[:-1])
+                table = read_history(self._table.storage, self._active.layout, after=self._oldest[:-1])
                 table = table.filter(pc.is_in(table["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
                 self._found = dict(zip(table["requested"].to_pylist(), table["metadata"].to_pylist(), strict=True))
         data = self._found.get(requested)

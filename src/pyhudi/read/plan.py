@@ -25,9 +25,7 @@ from pyhudi.read.selection import select_slices
 from pyhudi.read.table_schema import project, table_schema
 
 if TYPE_CHECKING:
-    from pyhudi.table.metaclient import TableMetaClient
-
-BOOTSTRAP_PATH = "hoodie.bootstrap.base.path"
+    from pyhudi.read.pinned import PinnedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +111,7 @@ class ScanPlan:
 
 
 def plan_scan(
-    client: TableMetaClient,
+    table: PinnedTable,
     query: Query | None = None,
     *,
     filter: Filter | RowFilter | None = None,
@@ -125,17 +123,17 @@ def plan_scan(
         QueryError: the query cannot be answered, or names unknown columns.
         UnsupportedTableError: the table uses something that cannot be read.
     """
-    query = query or Query(by_completion=client.config.version >= 8)
-    _check_supported(client)
-    selection = select_slices(client, query)
-    found = table_schema(client, selection.schema_as_of)
+    query = query or Query(by_completion=table.config.version >= 8)
+    _check_supported(table)
+    selection = select_slices(table, query)
+    found = table_schema(table, selection.schema_as_of)
     if found is None and selection.slices.num_rows:
         raise QueryError("no write of this table has recorded its columns; nothing can be read")
     schema = found.schema if found is not None else pa.schema([])
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
     wanted = project(schema, list(columns) if columns is not None else None)
-    values = _partition_values(client, schema, selection.slices)
-    kept = values if rows is None or rows.sql is not None else _prune(client, schema, values, rows)
+    values = _partition_values(table, schema, selection.slices)
+    kept = values if rows is None or rows.sql is not None else _prune(table, schema, values, rows)
     tasks = selection.slices
     if kept.num_rows < values.num_rows:
         tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=kept["partition"].combine_chunks()))
@@ -147,8 +145,8 @@ def plan_scan(
         filter=rows,
         commit_times=selection.commit_times,
         partition_values=kept,
-        path_columns=_path_columns(client, query, schema),
-        renamed=_renamed(client, schema, selection.schema_as_of, tasks)
+        path_columns=_path_columns(table, query, schema),
+        renamed=_renamed(table, schema, selection.schema_as_of, tasks)
         if found is not None and found.has_history
         else {},
         slices_before_pruning=selection.slices.num_rows,
@@ -156,50 +154,43 @@ def plan_scan(
     )
 
 
-def _check_supported(client: TableMetaClient) -> None:
-    config = client.config
-    base = config.properties.get(BOOTSTRAP_PATH)
-    if base:
+def _check_supported(table: PinnedTable) -> None:
+    if table.config.is_metadata_table:
         raise UnsupportedTableError(
-            f"the table was bootstrapped from {base!r} ({BOOTSTRAP_PATH}), whose files hold columns of its rows; "
-            "reading such tables is not built yet"
-        )
-    if config.base_file_format.upper() not in ("PARQUET", "ORC"):
-        raise UnsupportedTableError(
-            f"the table's base files have the format {config.base_file_format}; only PARQUET and ORC can be read"
+            f"{table.storage.root} is the metadata table of a Hudi table; it is not queried. Open the table itself"
         )
 
 
-def _partition_values(client: TableMetaClient, schema: pa.Schema, slices: pa.Table) -> pa.Table:
+def _partition_values(table: PinnedTable, schema: pa.Schema, slices: pa.Table) -> pa.Table:
     paths = sorted(pc.unique(slices["partition"]).to_pylist())
-    decoded = decode_partition_paths(client.config, schema, paths)
-    table = pa.table({"partition": pa.array(paths, pa.string())})
+    decoded = decode_partition_paths(table.config, schema, paths)
+    values = pa.table({"partition": pa.array(paths, pa.string())})
     for name in decoded.column_names:
-        table = table.append_column(name, decoded[name])
-    return table
+        values = values.append_column(name, decoded[name])
+    return values
 
 
-def _path_columns(client: TableMetaClient, query: Query, schema: pa.Schema) -> tuple[str, ...]:
-    if not client.config.drop_partition_columns and not query.partitions_from_path:
+def _path_columns(table: PinnedTable, query: Query, schema: pa.Schema) -> tuple[str, ...]:
+    if not table.config.drop_partition_columns and not query.partitions_from_path:
         return ()
-    return tuple(f.name for f in partition_fields(client.config) if f.name in schema.names)
+    return tuple(f.name for f in partition_fields(table.config) if f.name in schema.names)
 
 
-def _renamed(client: TableMetaClient, schema: pa.Schema, as_of: str | None, tasks: pa.Table) -> dict[str, Names]:
-    history = SchemaHistory.load(client.storage, client.active_timeline().layout)
+def _renamed(table: PinnedTable, schema: pa.Schema, as_of: str | None, tasks: pa.Table) -> dict[str, Names]:
+    history = SchemaHistory.load(table.storage, table.active.layout)
     if history is None:
         return {}
     return history.names_in_files(schema.names, as_of, pc.unique(tasks["base_instant"]).to_pylist())
 
 
-def _prune(client: TableMetaClient, schema: pa.Schema, values: pa.Table, rows: RowFilter) -> pa.Table:
+def _prune(table: PinnedTable, schema: pa.Schema, values: pa.Table, rows: RowFilter) -> pa.Table:
     """The partitions that can hold rows of the filter.
 
     Each partition guarantees ``field = value`` for its exact values; a partition whose guarantee contradicts the filter
     is left out. Arrow's own simplification decides, so any expression prunes.
     """
     condition = rows.arrow(schema)
-    fields = [(i, f.name) for i, f in enumerate(partition_fields(client.config)) if f.name in schema.names]
+    fields = [(i, f.name) for i, f in enumerate(partition_fields(table.config)) if f.name in schema.names]
     if not fields or values.num_rows == 0:
         return values
     guarantees = [_guarantee(row, fields) for row in values.to_pylist()]

@@ -16,7 +16,7 @@ from pyhudi.read.retention import check_as_of
 from pyhudi.table.fsview import SLICE_SCHEMA, FileSystemView
 
 if TYPE_CHECKING:
-    from pyhudi.table.metaclient import TableMetaClient
+    from pyhudi.read.pinned import PinnedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +30,28 @@ class Selection:
     schema_as_of: str | None = None
 
 
-def select_slices(client: TableMetaClient, query: Query) -> Selection:
+def select_slices(table: PinnedTable, query: Query) -> Selection:
     """The slices of a snapshot, read-optimized, time-travel or incremental query.
 
     Raises:
         QueryError: the query reaches behind what the cleaner kept, or over a write that is still pending.
     """
     if query.is_incremental:
-        if not client.config.populate_meta_fields:
+        if not table.config.populate_meta_fields:
             raise QueryError(
                 "incremental queries need the commit time of every row, which this table does not keep "
                 "(hoodie.populate.meta.fields=false)"
             )
-        found = select_incremental(client, query)
+        found = select_incremental(table, query)
         selection = Selection(found.slices, found.partitions, found.commit_times, found.schema_as_of)
     else:
         if query.as_of is not None:
-            check_as_of(client.active_timeline(), query.as_of)
-        view = FileSystemView.load(client)
+            check_as_of(table.active, query.as_of)
+        view = FileSystemView.load(table)
         read_optimized = query.type is QueryType.READ_OPTIMIZED
         slices = as_slices(view.latest_base_files(query.as_of)) if read_optimized else view.latest_slices(query.as_of)
         selection = Selection(slices, view.partitions, schema_as_of=query.as_of)
-    return _restricted(selection, query, client.storage.uri())
+    return _restricted(selection, query, table.storage.uri())
 
 
 def as_slices(base_files: pa.Table) -> pa.Table:
@@ -69,8 +69,8 @@ def _restricted(selection: Selection, query: Query, root: str) -> Selection:
         slices = slices.filter(inside)
         partitions = [p for p in partitions if f"{p}/".startswith(query.subpath + "/")]
     if query.path_glob:
-        path = pc.coalesce(slices["base_path"], pc.list_element(slices["log_paths"], 0)) if slices.num_rows else None
-        if path is not None:
-            full = pc.binary_join_element_wise(root, path, "/")
-            slices = slices.filter(pc.match_substring_regex(full, glob_pattern("*" + query.path_glob)))
+        # a slice of logs alone is known by its file group
+        group = pc.binary_join_element_wise(slices["partition"], slices["file_id"], "/")
+        full = pc.binary_join_element_wise(root, pc.coalesce(slices["base_path"], group), "/")
+        slices = slices.filter(pc.match_substring_regex(full, glob_pattern("*" + query.path_glob)))
     return Selection(slices, partitions, selection.commit_times, selection.schema_as_of)

@@ -12,9 +12,10 @@ from pyhudi.format.columns import OPERATION
 from pyhudi.read.renames import LATEST_SCHEMA
 from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.meta import add_meta_columns, remove_meta_columns
+from pyhudi.schema.types import as_nullable
 
 if TYPE_CHECKING:
-    from pyhudi.table.metaclient import TableMetaClient
+    from pyhudi.read.pinned import PinnedTable
 
 CREATE_SCHEMA = "hoodie.table.create.schema"
 
@@ -27,26 +28,26 @@ class TableSchema:
     has_history: bool = False
 
 
-def table_schema(client: TableMetaClient, as_of: str | None = None) -> TableSchema | None:
+def table_schema(table: PinnedTable, as_of: str | None = None) -> TableSchema | None:
     """The table's columns, meta columns first, as its newest write up to ``as_of`` recorded them.
 
     Writes that recorded no schema (some table services) are passed over; a table without a write has the schema it was
     created with, or None when it was created without one. Partition columns that files do not hold come last, as text.
     """
-    active = client.active_timeline()
+    active = table.active
     writes = [i for i in active.timeline.writes() if i.is_completed and (as_of is None or i.requested <= as_of)]
     for instant in reversed(writes):
         metadata = active.commit_metadata(instant)
         if metadata.schema_json:
-            schema = _complete(client, from_avro(metadata.schema_json))
+            schema = _complete(table, from_avro(metadata.schema_json))
             return TableSchema(schema, has_history=bool(metadata.extra.get(LATEST_SCHEMA)))
-    text = client.config.properties.get(CREATE_SCHEMA)
-    return TableSchema(_complete(client, from_avro(text))) if text else None
+    text = table.config.properties.get(CREATE_SCHEMA)
+    return TableSchema(_complete(table, from_avro(text))) if text else None
 
 
-def _complete(client: TableMetaClient, recorded: pa.Schema) -> pa.Schema:
-    config = client.config
-    schema = remove_meta_columns(recorded)
+def _complete(table: PinnedTable, recorded: pa.Schema) -> pa.Schema:
+    config = table.config
+    schema = as_nullable(remove_meta_columns(recorded))
     if config.drop_partition_columns:
         for field in config.partition_fields:
             if field.name not in schema.names:

@@ -26,8 +26,8 @@ from pyhudi.keygen.spec import DEFAULT_PARTITION
 from pyhudi.spark.types import spark_schema
 
 if TYPE_CHECKING:
+    from pyhudi.read.pinned import PinnedTable
     from pyhudi.read.plan import ScanPlan
-    from pyhudi.table.metaclient import TableMetaClient
 
 MANY_FILES = 64
 """From so many files on it is worth some work per row to open only those of the right partitions."""
@@ -54,20 +54,20 @@ class PartitionColumns:
 
 
 def partition_columns(
-    client: TableMetaClient, plan: ScanPlan, settings: Options
+    table: PinnedTable, plan: ScanPlan, settings: Options
 ) -> list[tuple[pa.Table, PartitionColumns]] | None:
     """The plan's tasks, split by where their partition columns come from; None when some values can come from neither
     path nor file in Spark."""
     wish = settings.get_typed(options.READ_PARTITION_VALUES)
-    fields = [f.name for f in partition_fields(client.config)]
+    fields = [f.name for f in partition_fields(table.config)]
     readable = bool(fields) and all(
         f in plan.schema.names and _reads_as_text(plan.schema.field(f).type) for f in fields
     )
     forced = bool(plan.path_columns)
     if not readable or (wish is PartitionValues.FILE and not forced):
         return None if forced else [(plan.tasks, PartitionColumns())]
-    if client.config.hive_style:
-        usable, way = _decodable(client, plan, fields, forced), PartitionColumns(discovered=True)
+    if table.config.hive_style:
+        usable, way = _decodable(table, plan, fields, forced), PartitionColumns(discovered=True)
     elif forced or wish is PartitionValues.PATH or plan.tasks.num_rows >= MANY_FILES:
         usable, way = _plain(plan, fields, forced), PartitionColumns(expressions=_expressions(plan, fields))
     else:
@@ -86,9 +86,9 @@ def _reads_as_text(kind: pa.DataType) -> bool:
     return any(test(kind) for test in _READ_AS_TEXT)
 
 
-def _decodable(client: TableMetaClient, plan: ScanPlan, fields: list[str], forced: bool) -> list[str]:
+def _decodable(table: PinnedTable, plan: ScanPlan, fields: list[str], forced: bool) -> list[str]:
     """Partitions whose folders Spark decodes to the exact values; it always undoes percent escapes."""
-    escaped = client.config.url_encode
+    escaped = table.config.url_encode
     return [
         p
         for p in _trusted(plan, fields, forced)

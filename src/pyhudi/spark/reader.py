@@ -24,6 +24,7 @@ from pyhudi.read.commit_times import CommitTimes
 from pyhudi.read.file_schemas import FilePart, file_parts
 from pyhudi.read.filters import Filter, RowFilter
 from pyhudi.read.local import TaskReader, tasks_of
+from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.plan import ScanPlan, plan_scan
 from pyhudi.read.query import Query
 from pyhudi.spark.files import read_files
@@ -49,12 +50,11 @@ def read(
         QueryError: the query cannot be answered.
         UnsupportedTableError: merging is needed, or the table uses something that cannot be read.
     """
-    return dataframe(spark, client, plan_scan(client, query, filter=filter, columns=columns), settings)
+    table = PinnedTable.of(client)
+    return dataframe(spark, table, plan_scan(table, query, filter=filter, columns=columns), settings)
 
 
-def dataframe(
-    spark: SparkSession, client: TableMetaClient, plan: ScanPlan, settings: Options | None = None
-) -> DataFrame:
+def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None) -> DataFrame:
     """The rows of a plan, with exactly the plan's columns."""
     settings = settings or Options.parse({})
     plan.require_base_files_only()
@@ -64,9 +64,9 @@ def dataframe(
     engine = settings.get_typed(options.READ_ENGINE)
     found = None
     if engine is not ReadEngine.ARROW:
-        found = _natively(spark, client, plan, settings, required=engine is ReadEngine.SPARK)
+        found = _natively(spark, table, plan, settings, required=engine is ReadEngine.SPARK)
     if found is None:
-        return _with_arrow(spark, client, plan)
+        return _with_arrow(spark, table, plan)
     return _with_conditions(found, plan).select(*map(_quoted, plan.columns))
 
 
@@ -74,10 +74,10 @@ def dataframe(
 
 
 def _natively(
-    spark: SparkSession, client: TableMetaClient, plan: ScanPlan, settings: Options, *, required: bool
+    spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options, *, required: bool
 ) -> DataFrame | None:
     """The unfiltered rows of all files with all columns, or None when Spark cannot read them."""
-    parts = partition_columns(client, plan, settings)
+    parts = partition_columns(table, plan, settings)
     if parts is None:
         if required:
             raise QueryError(
@@ -87,9 +87,9 @@ def _natively(
         return None
     try:
         return _union(
-            _read_part(spark, client, plan, ways, part)
+            _read_part(spark, table, plan, ways, part)
             for tasks, ways in parts
-            for part in file_parts(client, plan, tasks)
+            for part in file_parts(table, plan, tasks)
         )
     except PySparkException as e:
         if required or not _cannot_reach(e):
@@ -98,13 +98,13 @@ def _natively(
 
 
 def _read_part(
-    spark: SparkSession, client: TableMetaClient, plan: ScanPlan, ways: PartitionColumns, part: FilePart
+    spark: SparkSession, table: PinnedTable, plan: ScanPlan, ways: PartitionColumns, part: FilePart
 ) -> DataFrame:
     """The rows of files of one kind, with the columns and types of the plan."""
-    uris = [client.storage.uri(path) for path in part.tasks["base_path"].to_pylist()]
+    uris = [table.storage.uri(path) for path in part.tasks["base_path"].to_pylist()]
     names = {c: part.names.get(c, c) for c in plan.schema.names}
     held = pa.schema([part.held.field(c).with_name(n) for c, n in names.items() if n is not None])
-    rows = read_files(spark, spark_schema(held), uris, base_path=client.storage.uri() if ways.discovered else None)
+    rows = read_files(spark, spark_schema(held), uris, base_path=table.storage.uri() if ways.discovered else None)
     columns = []
     for field in plan.schema:
         name = names[field.name]
@@ -134,11 +134,11 @@ def _cannot_reach(error: PySparkException) -> bool:
 # --- our reader on the executors -------------------------------------------------------------------------------------
 
 
-def _with_arrow(spark: SparkSession, client: TableMetaClient, plan: ScanPlan) -> DataFrame:
-    reader = TaskReader.of(plan, client.storage) if plan.filter is None or plan.filter.sql is None else None
+def _with_arrow(spark: SparkSession, table: PinnedTable, plan: ScanPlan) -> DataFrame:
+    reader = TaskReader.of(plan, table.storage) if plan.filter is None or plan.filter.sql is None else None
     if reader is None:  # Spark evaluates SQL, and may need any column for it
         reader = TaskReader(
-            client.storage, plan.schema, tuple(plan.schema.names), None, plan.commit_times, plan.path_columns
+            table.storage, plan.schema, tuple(plan.schema.names), None, plan.commit_times, plan.path_columns
         )
     tasks = tasks_of(plan)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from pyhudi.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from pyhudi.storage.base import Storage
-    from pyhudi.table.metaclient import TableMetaClient
+    from pyhudi.table.config import TableConfig
     from pyhudi.timeline.active import ActiveTimeline
 
 FILE_SCHEMA = pa.schema(
@@ -78,6 +78,16 @@ _META_FOLDER = ".hoodie"
 _LIST_THREADS = 16
 
 
+class OpenTable(Protocol):
+    """What a view needs of a table: a ``TableMetaClient``, or one pinned to a moment."""
+
+    @property
+    def storage(self) -> Storage: ...
+    @property
+    def config(self) -> TableConfig: ...
+    def active_timeline(self) -> ActiveTimeline: ...
+
+
 class FileSystemView:
     """The files of a table (or of some partitions) and the slices they form.
 
@@ -108,7 +118,7 @@ class FileSystemView:
 
     @classmethod
     def load(
-        cls, client: TableMetaClient, timeline: Timeline | None = None, partitions: Sequence[str] | None = None
+        cls, client: OpenTable, timeline: Timeline | None = None, partitions: Sequence[str] | None = None
     ) -> FileSystemView:
         """List the table, or only the given partitions, and read what the timeline says about its files.
 
@@ -124,7 +134,7 @@ class FileSystemView:
             replaced=replaced_groups(active, known),
             pending=pending_slices(active, known),
             by_completion=by_completion,
-            archived=_archived_completions(client, files, known) if by_completion else None,
+            archived=_archived_completions(client.storage, active, files, known) if by_completion else None,
             partitions=found,
         )
 
@@ -358,11 +368,13 @@ def _pending_events(pending: pa.Table, as_of: str | None) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _archived_completions(client: TableMetaClient, files: pa.Table, timeline: Timeline) -> Mapping[str, str]:
+def _archived_completions(
+    storage: Storage, active: ActiveTimeline, files: pa.Table, timeline: Timeline
+) -> Mapping[str, str]:
     """Completion times of archived delta commits whose log files are still there; they are few or none."""
     logs = files.filter(pc.equal(files["kind"], LOG))
     wanted = {i for i in pc.unique(logs["instant"]).to_pylist() if timeline.is_before_start(i)}
-    return archived_completions(client.storage, client.active_timeline().layout, wanted) if wanted else {}
+    return archived_completions(storage, active.layout, wanted) if wanted else {}
 
 
 # --- Arrow helpers ---------------------------------------------------------------------------------------------------

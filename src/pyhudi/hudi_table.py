@@ -1,0 +1,320 @@
+"""``HudiTable``: a table by its path. Opens, inspects and reads without Spark, and writes through Spark."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyhudi.config import Options
+from pyhudi.errors import InstantNotFoundError, NotAHudiTableError, SetupError
+from pyhudi.read.filters import Filter, RowFilter
+from pyhudi.read.inspect import Inspect, history
+from pyhudi.read.instants import QueryTime
+from pyhudi.read.local import scan_batches, scan_table
+from pyhudi.read.pinned import PinnedTable
+from pyhudi.read.plan import ScanPlan, plan_scan
+from pyhudi.read.query import Query
+from pyhudi.read.table_schema import table_schema
+from pyhudi.table.config import TableConfig
+from pyhudi.table.fsview import FileSystemView
+from pyhudi.table.metaclient import TableMetaClient
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd  # type: ignore[import-untyped]
+    import polars as pl
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyhudi.spark.writer import WriteResult
+
+_RECENT = 10
+
+
+class HudiTable:
+    """A Hudi table. Every call looks at the table as it is at that moment; nothing is cached between calls."""
+
+    def __init__(self, path: str, options: Options) -> None:
+        self._path = path
+        self._options = options
+
+    # --- opening ---------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def for_path(cls, path: str, options: Mapping[str, object] | None = None) -> HudiTable:
+        """Open the table at ``path``; ``options`` hold for all that is done with it (storage settings, ``hoodie.*``).
+
+        Raises:
+            NotAHudiTableError: there is none.
+            UnsupportedTableError: its version or a feature of it is not supported.
+        """
+        table = cls(str(path), Options.parse(options or {}))
+        table._now()
+        return table
+
+    @classmethod
+    def create(cls, path: str, options: Mapping[str, object]) -> HudiTable:
+        """Create an empty table from Apache Hudi's options: ``hoodie.table.name``, record key, partition path, … .
+
+        Raises:
+            TableExistsError: there is one already.
+            ConfigError: options are missing or contradict each other.
+        """
+        settings = Options.parse(options)
+        TableMetaClient.create(str(path), TableConfig.for_new_table(settings), settings)
+        return cls(str(path), settings)
+
+    @classmethod
+    def exists(cls, path: str, options: Mapping[str, object] | None = None) -> bool:
+        """Whether there is a Hudi table at ``path``."""
+        try:
+            TableMetaClient.open(str(path), Options.parse(options or {}))
+        except NotAHudiTableError:
+            return False
+        return True
+
+    def _now(self) -> PinnedTable:
+        return PinnedTable.of(TableMetaClient.open(self._path, self._options))
+
+    # --- what it is ------------------------------------------------------------------------------------------------
+
+    @property
+    def path(self) -> str:
+        """The table's address, as Spark takes it."""
+        return self._now().storage.uri()
+
+    @property
+    def config(self) -> TableConfig:
+        """What ``hoodie.properties`` say."""
+        return self._now().config
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns as of now, meta columns first; empty when it has none yet."""
+        found = table_schema(self._now())
+        return found.schema if found is not None else pa.schema([])
+
+    @property
+    def latest_instant(self) -> str | None:
+        """Requested time of the last completed write; None when there was none."""
+        last = self._now().active.timeline.writes().completed().last
+        return None if last is None else last.requested
+
+    def completion_of(self, instant: str) -> str:
+        """What an incremental query of this table takes as ``begin`` to go on after ``instant``: the completion time
+        from table version 8 on, the instant itself before.
+
+        Raises:
+            InstantNotFoundError: no such completed instant on the active timeline.
+        """
+        timeline = self._now().active.timeline
+        if not timeline.is_completed(instant):
+            raise InstantNotFoundError(f"{self._path} has no completed instant {instant!r} on its active timeline")
+        return timeline.completion_of(instant) or instant
+
+    def history(self, *, archived: bool = False) -> pa.Table:
+        """The instants, newest first: requested and completion time, action, state, operation, and what was written
+        (:data:`pyhudi.read.inspect.HISTORY_SCHEMA`). ``archived`` adds those that have left the active timeline."""
+        return history(self._now(), archived=archived)
+
+    def detail(self) -> dict[str, Any]:
+        """Name, type, version, keys, partitioning, size and state of the table, and its properties."""
+        now = self._now()
+        config, timeline = now.config, now.active.timeline
+        slices = FileSystemView.load(now).latest_slices()
+        files = Inspect(lambda: now).files()
+        last = timeline.writes().completed().last
+        return {
+            "path": now.storage.uri(),
+            "name": config.name,
+            "table_type": str(config.table_type),
+            "table_version": config.version,
+            "record_keys": list(config.record_keys),
+            "key_generator": str(config.keygen),
+            "partition_fields": [f.name for f in config.partition_fields],
+            "ordering_fields": list(config.ordering_fields),
+            "merge_mode": str(config.merge_mode),
+            "base_file_format": str(config.base_file_format),
+            "timezone": config.timezone,
+            "metadata_partitions": list(config.metadata_partitions),
+            "partitions": len(slices["partition"].unique()),
+            "file_groups": slices.num_rows,
+            "files": files.num_rows,
+            "size": sum(files["size"].to_pylist()),
+            "latest_instant": None if last is None else last.requested,
+            "latest_completion": None if last is None else last.completion,
+            "pending": [str(i) for i in timeline.pending()],
+            "properties": dict(config.properties),
+        }
+
+    @property
+    def inspect(self) -> Inspect:
+        """Files, file slices, partitions and commits as Arrow tables."""
+        return Inspect(self._now)
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def scan(
+        self,
+        filter: Filter | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        as_of: QueryTime | None = None,
+        begin: QueryTime | None = None,
+        end: QueryTime | None = None,
+        read_optimized: bool = False,
+    ) -> Scan:
+        """A query: the latest snapshot, the table ``as_of`` a time, or with ``begin`` what changed after it (up to and
+        with ``end``). Nothing is read before one of the scan's ``to_…`` methods is called.
+
+        ``filter`` is ``[(column, op, value), …]``, a list of such lists (any of them), a pyarrow expression, or SQL
+        text (for Spark alone). Times are what Apache Hudi accepts, or Python's ``date`` and ``datetime``.
+        """
+        return Scan(
+            self,
+            RowFilter.parse(filter),
+            None if columns is None else tuple(columns),
+            as_of,
+            begin,
+            end,
+            read_optimized,
+        )
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    def upsert(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
+        """Insert new records and update those whose key is there."""
+        return self._write(df, "upsert", options)
+
+    def insert(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
+        """Add records without looking for their keys."""
+        return self._write(df, "insert", options)
+
+    def bulk_insert(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
+        """Add many records at once, for first loads."""
+        return self._write(df, "bulk_insert", options)
+
+    def delete(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
+        """Delete the records with the keys of ``df``, which needs only the key and partition columns."""
+        return self._write(df, "delete", options)
+
+    def insert_overwrite(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
+        """Replace all records of the partitions that ``df`` touches."""
+        return self._write(df, "insert_overwrite", options)
+
+    def insert_overwrite_table(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
+        """Replace all records of the table."""
+        return self._write(df, "insert_overwrite_table", options)
+
+    def _write(self, df: DataFrame, operation: str, options: Mapping[str, object] | None) -> WriteResult:
+        from pyhudi.spark.writer import write
+
+        given = {**self._options, **(options or {}), "hoodie.datasource.write.operation": operation}
+        return write(df, self._path, given, "append")
+
+    # --- showing ---------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        config = self.config
+        return f"HudiTable({self._path!r}, name={config.name!r}, {config.table_type}, version {config.version})"
+
+    def _repr_html_(self) -> str:
+        detail = self.detail()
+        shown = {k: v for k, v in detail.items() if k != "properties" and v not in (None, [], "")}
+        facts = "".join(f"<tr><th align='left'>{_cell(k)}</th><td>{_cell(v)}</td></tr>" for k, v in shown.items())
+        recent = self.history().slice(0, _RECENT)
+        names = [n for n in recent.column_names if recent[n].null_count < recent.num_rows and n != "archived"]
+        head = "".join(f"<th>{_cell(n)}</th>" for n in names)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{_cell(row[n])}</td>" for n in names) + "</tr>" for row in recent.to_pylist()
+        )
+        return (
+            f"<h4>{_cell(detail['name'])}</h4><table>{facts}</table>"
+            f"<h5>last instants</h5><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A query on a table, lazy and immutable: every ``to_…`` call plans and reads the table as it is then."""
+
+    table: HudiTable
+    row_filter: RowFilter | None = None
+    columns: tuple[str, ...] | None = None
+    as_of: QueryTime | None = None
+    begin: QueryTime | None = None
+    end: QueryTime | None = None
+    read_optimized: bool = False
+
+    def select(self, *columns: str) -> Scan:
+        """The same scan with only these columns."""
+        return replace(self, columns=columns)
+
+    def filter(self, filter: Filter) -> Scan:
+        """The same scan with this filter instead of its own."""
+        return replace(self, row_filter=RowFilter.parse(filter))
+
+    def plan(self) -> ScanPlan:
+        """What will be read: an Arrow table of tasks, and what pruning left out. Reads no data."""
+        return self._plan(self.table._now())
+
+    def _plan(self, now: PinnedTable) -> ScanPlan:
+        query = Query.of(
+            now.config, as_of=self.as_of, begin=self.begin, end=self.end, read_optimized=self.read_optimized
+        )
+        return plan_scan(now, query, filter=self.row_filter, columns=self.columns)
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        """The rows as a Spark DataFrame, read lazily by Spark."""
+        from pyhudi.spark.reader import dataframe
+
+        now = self.table._now()
+        return dataframe(spark, now, self._plan(now), self.table._options)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in memory."""
+        now = self.table._now()
+        return scan_table(self._plan(now), now.storage)
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """The rows as a stream of Arrow batches, a few of them in memory at a time, in no particular order."""
+        now = self.table._now()
+        plan = self._plan(now)
+        return pa.RecordBatchReader.from_batches(plan.output_schema, scan_batches(plan, now.storage))
+
+    def to_pandas(self, **kwargs: Any) -> pd.DataFrame:
+        """The rows as a pandas DataFrame; arguments go to :meth:`pyarrow.Table.to_pandas`."""
+        _require("pandas")
+        return self.to_arrow().to_pandas(**kwargs)
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a polars DataFrame."""
+        frame: pl.DataFrame = _require("polars").from_arrow(self.to_arrow())
+        return frame
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """The rows as a DuckDB relation, on ``connection`` or DuckDB's default one."""
+        duck = _require("duckdb")
+        rows = self.to_arrow()
+        return duck.from_arrow(rows) if connection is None else connection.from_arrow(rows)
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return sum(batch.num_rows for batch in self.select().to_batches())
+
+
+def _require(package: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(package)
+    except ImportError as e:
+        raise SetupError(f"{package} is not installed: pip install 'pyhudi[{package}]'") from e
+
+
+def _cell(value: object) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str("" if value is None else value)
+    return html.escape(text)

@@ -1,0 +1,198 @@
+"""What a table consists of, as Arrow tables: instants, commits, files, slices, partitions."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.keygen.paths import decode_partition_paths
+from pyhudi.read.table_schema import table_schema
+from pyhudi.table.fsview import FileSystemView
+from pyhudi.timeline.history import read_history
+from pyhudi.timeline.instants import WRITE_ACTIONS, State
+from pyhudi.timeline.metadata import CommitMetadata, decode_commit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyhudi.read.pinned import PinnedTable
+
+_READ_THREADS = 16
+
+_TOTALS = {
+    "rows_written": "numWrites",
+    "rows_inserted": "numInserts",
+    "rows_updated": "numUpdateWrites",
+    "rows_deleted": "numDeletes",
+    "bytes_written": "totalWriteBytes",
+}
+
+HISTORY_SCHEMA = pa.schema(
+    [
+        ("requested", pa.string()),
+        ("completed", pa.string()),
+        ("action", pa.string()),
+        ("state", pa.string()),
+        ("operation", pa.string()),
+        ("partitions", pa.int64()),
+        ("files_written", pa.int64()),
+        ("file_groups_replaced", pa.int64()),
+        *((name, pa.int64()) for name in _TOTALS),
+        ("archived", pa.bool_()),
+    ]
+)
+"""One row per instant, newest first. ``completed`` is null while pending and in tables before version 8; ``operation``
+and the counts are null for what is no completed write. ``rows_written`` counts all rows of the written files, copied
+ones included."""
+
+COMMITS_SCHEMA = pa.schema(
+    [
+        ("requested", pa.string()),
+        ("completed", pa.string()),
+        ("operation", pa.string()),
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("path", pa.string()),
+        ("previous_instant", pa.string()),
+        *((name, pa.int64()) for name in _TOTALS),
+        ("file_size", pa.int64()),
+    ]
+)
+"""One row per file that a completed write of the active timeline has written, oldest write first."""
+
+
+def history(table: PinnedTable, *, archived: bool = False) -> pa.Table:
+    """The instants of the table (`HISTORY_SCHEMA`); ``archived`` adds those that have left the active timeline."""
+    active = table.active
+    instants = list(active.timeline)
+    with ThreadPoolExecutor(_READ_THREADS) as pool:
+        known = pool.map(lambda i: active.commit_metadata(i) if i.is_completed and i.is_write else None, instants)
+        rows = [
+            _history_row(i.requested, i.completion, i.action, i.state, m, archived=False)
+            for i, m in zip(instants, known, strict=True)
+        ]
+    if archived:
+        for row in read_history(table.storage, active.layout).to_pylist():
+            metadata = decode_commit(row["metadata"]) if row["action"] in WRITE_ACTIONS and row["metadata"] else None
+            found = _history_row(
+                row["requested"], row["completion"], row["action"], State.COMPLETED, metadata, archived=True
+            )
+            rows.append(found)
+    rows.sort(key=lambda row: (row["requested"], row["action"]), reverse=True)
+    return pa.Table.from_pylist(rows, schema=HISTORY_SCHEMA)
+
+
+def _history_row(
+    requested: str, completed: str | None, action: str, state: State, metadata: CommitMetadata | None, *, archived: bool
+) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "requested": requested,
+        "completed": completed,
+        "action": action,
+        "state": str(state),
+        "archived": archived,
+    }
+    if metadata is not None:
+        stats = metadata.stats
+        row |= {
+            "operation": metadata.operation,
+            "partitions": len(pc.unique(stats["partitionPath"])),
+            "files_written": stats.num_rows,
+            "file_groups_replaced": 0
+            if metadata.replaced is None
+            else metadata.replaced["file_id"].drop_null().length(),
+            **{name: pc.sum(stats[column]).as_py() or 0 for name, column in _TOTALS.items()},
+        }
+    return row
+
+
+class Inspect:
+    """The insides of a table, as Arrow tables of its state at the time of the call."""
+
+    def __init__(self, now: Callable[[], PinnedTable]) -> None:
+        self._now = now
+
+    def files(self, *, all_versions: bool = False) -> pa.Table:
+        """The data files of the latest snapshot, or, with ``all_versions``, all in storage, also older and uncommitted.
+
+        Columns: partition, path (relative to the table), kind (base or log), file_id, instant (as in the name), size.
+        """
+        view = FileSystemView.load(self._now())
+        columns = ["partition", "path", "kind", "file_id", "instant", "size"]
+        files = view.files.select(columns).sort_by([("partition", "ascending"), ("path", "ascending")])
+        if all_versions:
+            return files
+        slices = view.latest_slices()
+        visible = pa.concat_arrays([_flat(slices["base_path"]), _flat(pc.list_flatten(slices["log_paths"]))])
+        return files.filter(pc.is_in(files["path"], value_set=visible))
+
+    def file_slices(self, *, all_versions: bool = False) -> pa.Table:
+        """The newest file slice of every file group, or all slices (:data:`pyhudi.table.fsview.SLICE_SCHEMA`)."""
+        view = FileSystemView.load(self._now())
+        return view.all_slices() if all_versions else view.latest_slices()
+
+    def partitions(self) -> pa.Table:
+        """The partitions of the latest snapshot: path, values of the partition fields by the path (null where the path
+        does not tell them), file groups, log files, bytes, and the newest base instant."""
+        now = self._now()
+        slices = FileSystemView.load(now).latest_slices()
+        logs = pc.list_value_length(slices["log_paths"])
+        log_bytes = _list_sums(slices["log_sizes"])
+        table = pa.table(
+            {
+                "partition": slices["partition"],
+                "log_files": logs.cast(pa.int64()),
+                "size": pc.add(pc.fill_null(slices["base_size"], 0), log_bytes),
+                "instant": slices["base_instant"],
+            }
+        )
+        found = table.group_by("partition").aggregate(
+            [("instant", "count"), ("log_files", "sum"), ("size", "sum"), ("instant", "max")]
+        )
+        found = found.rename_columns(["partition", "file_groups", "log_files", "size", "latest_instant"])
+        found = found.sort_by("partition")
+        schema = table_schema(now)
+        decoded = decode_partition_paths(
+            now.config, schema.schema if schema is not None else pa.schema([]), found["partition"].to_pylist()
+        )
+        for name in reversed(decoded.column_names):
+            if not name.startswith("exact_"):
+                found = found.add_column(1, name, decoded[name])
+        return found
+
+    def commits(self) -> pa.Table:
+        """What each completed write of the active timeline has written, file by file (`COMMITS_SCHEMA`)."""
+        active = self._now().active
+        done = [i for i in active.timeline.writes() if i.is_completed]
+        with ThreadPoolExecutor(_READ_THREADS) as pool:
+            parts = []
+            for instant, metadata in zip(done, pool.map(active.commit_metadata, done), strict=True):
+                stats = metadata.stats
+                same = {
+                    "requested": instant.requested,
+                    "completed": instant.completion,
+                    "operation": metadata.operation,
+                }
+                columns = [pa.array([value] * stats.num_rows, pa.string()) for value in same.values()]
+                columns += [stats[n] for n in ("partitionPath", "fileId", "path", "prevCommit")]
+                columns += [stats[n] for n in (*_TOTALS.values(), "fileSizeInBytes")]
+                parts.append(pa.Table.from_arrays(columns, schema=COMMITS_SCHEMA))
+        return pa.concat_tables([COMMITS_SCHEMA.empty_table(), *parts])
+
+
+def _list_sums(lists: pa.ChunkedArray) -> pa.Array:
+    """The sum of each list; 0 for an empty one."""
+    flat = _flat(lists)
+    if len(flat) == 0:
+        return pa.array([], pa.int64())
+    total = pa.table({"row": pc.list_parent_indices(flat), "size": pc.list_flatten(flat)})
+    sums = total.group_by("row").aggregate([("size", "sum")])
+    at = pc.index_in(pa.array(range(len(flat)), pa.int64()), value_set=_flat(sums["row"].cast(pa.int64())))
+    return pc.fill_null(_flat(sums["size_sum"]).take(at), 0) if len(sums) else pa.array([0] * len(flat), pa.int64())
+
+
+def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

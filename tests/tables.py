@@ -1,0 +1,184 @@
+"""Hand-made tables for tests of readers: every file as the format says, no writer of ours involved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+
+from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.storage import open_storage
+from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.timeline.active import ActiveTimeline
+from pyhudi.timeline.instants import Action, State
+from pyhudi.timeline.layout import Layout
+from pyhudi.timeline.metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
+from pyhudi.timeline.plans import encode_record
+
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
+Rows = Sequence[Mapping[str, Any]]
+
+
+def at(n: int) -> str:
+    """The n-th instant of the tests."""
+    return f"202601010000{n:05d}"
+
+
+@dataclass
+class HandMadeTable:
+    """A table in ``root``; ``write`` commits files, ``instant`` anything else."""
+
+    root: Path
+    version: int = 9
+    partition_fields: str = "p"
+    schema: pa.Schema = SCHEMA
+    properties: dict[str, str] = field(default_factory=dict)
+    meta_columns: bool = True
+    extension: str = "parquet"
+
+    def __post_init__(self) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        properties = {
+            "hoodie.table.name": "t",
+            "hoodie.table.type": "COPY_ON_WRITE",
+            "hoodie.table.version": str(self.version),
+            "hoodie.timeline.layout.version": "2" if self.version >= 8 else "1",
+            "hoodie.table.recordkey.fields": "id",
+            "hoodie.table.partition.fields": self.partition_fields,
+            "hoodie.table.timeline.timezone": "UTC",
+            "hoodie.populate.meta.fields": str(self.meta_columns).lower(),
+            "hoodie.table.base.file.format": "ORC" if self.extension == "orc" else "PARQUET",
+            "hoodie.table.checksum": "2702201862",
+            **self.properties,
+        }
+        if self.version >= 8:
+            properties["hoodie.table.keygenerator.type"] = _keygen(self.partition_fields)
+            properties["hoodie.record.merge.mode"] = "COMMIT_TIME_ORDERING"
+        else:
+            properties["hoodie.table.keygenerator.class"] = "org.apache.hudi.keygen.ComplexKeyGenerator"
+            properties.setdefault("hoodie.archivelog.folder", "archived")
+        folder = self.root / ".hoodie"
+        folder.mkdir(exist_ok=True)
+        from pyhudi.table.properties import table_checksum
+
+        properties["hoodie.table.checksum"] = table_checksum(properties)
+        text = "".join(f"{k}={v.replace(':', chr(92) + ':')}\n" for k, v in properties.items())
+        (folder / "hoodie.properties").write_text(text)
+        self.storage = open_storage(str(self.root))
+        self.active = ActiveTimeline.load(self.storage, Layout.of(properties))
+
+    def client(self) -> TableMetaClient:
+        return TableMetaClient.open(str(self.root))
+
+    def write(
+        self,
+        n: int,
+        files: Mapping[tuple[str, str], Rows],
+        *,
+        done: int | None = None,
+        action: str = Action.COMMIT,
+        operation: str = "UPSERT",
+        replaced: Sequence[tuple[str, str]] = (),
+        pending: bool = False,
+        schema: pa.Schema | None = None,
+        recorded: pa.Schema | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> None:
+        """A write at instant ``n`` that completes at ``done`` (default: the same).
+
+        ``files``: (partition, file id) → all rows of the new base file. A row may say in ``_n`` at which instant it
+        was written, else it is this one.
+        """
+        schema = schema or self.schema
+        stats = [self._write_file(n, partition, file_id, rows, schema) for (partition, file_id), rows in files.items()]
+        self.active.create_requested(action, at(n))
+        inflight = self.active.to_inflight(self.active.timeline.find(at(n), action))
+        if pending:
+            return
+        metadata = CommitMetadata(
+            operation,
+            write_stats(stats),
+            {"schema": to_avro(recorded or schema, "t"), **(extra or {})},
+            replaced=pa.Table.from_pylist([{"partition": p, "file_id": f} for p, f in replaced], schema=REPLACED_SCHEMA)
+            if action == Action.REPLACE_COMMIT
+            else None,
+        )
+        self.active.complete(inflight, metadata.encode(self.version, action), at(done if done is not None else n))
+
+    def instant(self, n: int, action: str, record: Mapping[str, Any]) -> None:
+        """A completed instant of another action, with the fields of its result that matter."""
+        self.active.create_requested(action, at(n), b"")
+        inflight = self.active.to_inflight(self.active.timeline.find(at(n), action))
+        self.active.complete(inflight, encode_record(action, State.COMPLETED, record, self.version), at(n))
+
+    def remove(self, n: int, partition: str, file_id: str) -> None:
+        """Delete a base file, as the cleaner does."""
+        (self.root / partition / self._name(file_id, n)).unlink()
+
+    def clean(self, n: int, *, keep_from: str = "", deleted: Sequence[tuple[int, str, str]] = ()) -> None:
+        """A clean that deletes base files (instant, partition, file id); all is kept that was visible since
+        ``keep_from``."""
+        by_partition: dict[str, list[str]] = {}
+        for instant, partition, file_id in deleted:
+            self.remove(instant, partition, file_id)
+            by_partition.setdefault(partition, []).append(self._name(file_id, instant))
+        partitions = {
+            p: {
+                "partitionPath": p,
+                "policy": "KEEP_LATEST_COMMITS",
+                "deletePathPatterns": names,
+                "successDeleteFiles": names,
+                "failedDeleteFiles": [],
+            }
+            for p, names in by_partition.items()
+        }
+        record = {
+            "startCleanTime": at(n),
+            "timeTakenInMillis": 1,
+            "totalFilesDeleted": len(deleted),
+            "earliestCommitToRetain": keep_from,
+            "lastCompletedCommitTimestamp": "",
+            "partitionMetadata": partitions,
+            "version": 2,
+        }
+        self.instant(n, Action.CLEAN, record)
+
+    def _name(self, file_id: str, n: int) -> str:
+        return f"{file_id}_0-0-0_{at(n)}.{self.extension}"
+
+    def _write_file(self, n: int, partition: str, file_id: str, rows: Rows, schema: pa.Schema) -> dict[str, Any]:
+        folder = self.root / partition
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".hoodie_partition_metadata").write_text("commitTime=0\n")
+        name = self._name(file_id, n)
+        meta = {
+            "_hoodie_commit_time": [at(row.get("_n", n)) for row in rows],
+            "_hoodie_commit_seqno": [f"{at(row.get('_n', n))}_0_{i}" for i, row in enumerate(rows)],
+            "_hoodie_record_key": [str(row["id"]) for row in rows],
+            "_hoodie_partition_path": [partition] * len(rows),
+            "_hoodie_file_name": [name] * len(rows),
+        }
+        own = {f.name: pa.array([row.get(f.name) for row in rows], f.type) for f in schema}
+        table = pa.table({k: pa.array(v, pa.string()) for k, v in meta.items()} | own if self.meta_columns else own)
+        if self.extension == "orc":
+            orc.write_table(table, str(folder / name))
+        else:
+            pq.write_table(table, folder / name)
+        return {
+            "partitionPath": partition,
+            "fileId": file_id,
+            "path": f"{partition}/{name}" if partition else name,
+            "numWrites": len(rows),
+            "fileSizeInBytes": (folder / name).stat().st_size,
+        }
+
+
+def _keygen(partition_fields: str) -> str:
+    if not partition_fields:
+        return "NON_PARTITION"
+    return "COMPLEX" if "," in partition_fields else "SIMPLE"

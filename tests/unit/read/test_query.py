@@ -1,0 +1,162 @@
+"""Queries from options and from arguments."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+import pytest
+
+from pyhudi.config import Options
+from pyhudi.errors import ConfigError, InvalidOptionError, QueryError
+from pyhudi.read.query import Query, QueryType, glob_pattern
+from pyhudi.table.config import TableConfig
+
+TYPE = "hoodie.datasource.query.type"
+BEGIN = "hoodie.datasource.read.begin.instanttime"
+END = "hoodie.datasource.read.end.instanttime"
+READ = "hoodie.datasource.read."
+HOLES = "hoodie.read.timeline.holes.resolution.policy"
+
+
+def config(version: int = 9, table_type: str = "COPY_ON_WRITE") -> TableConfig:
+    return TableConfig(
+        {
+            "hoodie.table.name": "t",
+            "hoodie.table.version": str(version),
+            "hoodie.table.type": table_type,
+            "hoodie.table.timeline.timezone": "UTC",
+        }
+    )
+
+
+def query(version: int = 9, table_type: str = "COPY_ON_WRITE", **options: str) -> Query:
+    spelled = {{"type": TYPE, "begin": BEGIN, "end": END}.get(k, k): v for k, v in options.items()}
+    return Query.from_options(Options.parse(spelled), config(version, table_type))
+
+
+def test_a_snapshot_is_the_default():
+    assert query() == Query(by_completion=True)
+    assert query(version=6) == Query(by_completion=False)
+
+
+def test_time_travel_and_read_optimized():
+    assert query(**{"as.of.instant": "2026-11-21"}).as_of == "20261121000000000"
+    found = query(type="read_optimized", **{"as.of.instant": "20261121000000000"})
+    assert (found.type, found.as_of) == (QueryType.READ_OPTIMIZED, "20261121000000000")
+
+
+def test_the_old_name_of_the_query_type():
+    found = query(**{"hoodie.datasource.view.type": "incremental", "begin": "000"})
+    assert found.is_incremental
+
+
+@pytest.mark.parametrize(("version", "by_completion"), [(6, False), (8, True), (9, True)])
+def test_ranges_count_completion_times_from_version_8_on(version, by_completion):
+    found = query(version, type="incremental", begin="earliest", end="2026-11-21 10:00:00.000")
+    assert (found.begin, found.end, found.by_completion) == (None, "20261121100000000", by_completion)
+
+
+def test_the_range_is_open_at_its_start_and_closed_at_its_end():
+    found = query(type="incremental", begin="20261121100000000", end="20261121110000000")
+    inside = [t for t in ("20261121100000000", "20261121100000001", "20261121110000000") if found.in_range(t)]
+    assert inside == ["20261121100000001", "20261121110000000"]
+
+
+def test_the_version_whose_rules_hold_can_be_given():
+    assert not query(type="incremental", begin="0", **{READ + "incr.table.version": "6"}).by_completion
+    with pytest.raises(ConfigError, match="keeps no completion times"):
+        query(6, type="incremental", begin="0", **{READ + "incr.table.version": "8"})
+    with pytest.raises(InvalidOptionError, match=r"7.*6, 8, 9"):
+        query(type="incremental", begin="0", **{READ + "incr.table.version": "7"})
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"type": "bogus"}, InvalidOptionError, "bogus.*snapshot"),
+        ({"type": "incremental"}, QueryError, re.escape(BEGIN)),
+        ({"type": "incremental", "end": "20261121000000000"}, QueryError, re.escape(BEGIN)),
+        ({"type": "incremental", "begin": "soon"}, InvalidOptionError, "soon"),
+        ({"as.of.instant": "soon"}, InvalidOptionError, "as.of.instant.*soon"),
+        ({READ + "paths": "/a,/b"}, QueryError, "base path"),
+        (
+            {"type": "incremental", "begin": "0", "hoodie.datasource.query.incremental.format": "cdc"},
+            QueryError,
+            "change data",
+        ),
+        (
+            {
+                "type": "incremental",
+                "begin": "0",
+                "hoodie.read.timeline.holes.resolution.policy": "USE_TRANSITION_TIME",
+            },
+            InvalidOptionError,
+            "FAIL, BLOCK",
+        ),
+    ],
+)
+def test_what_is_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        query(**options)
+
+
+def test_skip_merge_is_refused_where_it_would_matter():
+    assert query(**{"hoodie.datasource.merge.type": "skip_merge"}).type is QueryType.SNAPSHOT
+    with pytest.raises(QueryError, match=r"skip_merge.*read_optimized"):
+        query(table_type="MERGE_ON_READ", **{"hoodie.datasource.merge.type": "skip_merge"})
+
+
+def test_an_incremental_query_takes_its_other_options():
+    found = query(
+        type="incremental",
+        begin="0",
+        **{
+            READ + "incr.path.glob": "/a/*",
+            READ + "incr.filters": "v > 3, id = 'x'",
+            READ + "incr.fallback.fulltablescan.enable": "false",
+            READ + "schema.use.end.instanttime": "true",
+        },
+    )
+    assert (found.path_glob, found.sql_filters, found.fallback, found.schema_as_of_end) == (
+        "/a/*",
+        ("v > 3", "id = 'x'"),
+        False,
+        True,
+    )
+
+
+def test_queries_by_argument():
+    assert Query.of(config(), as_of=date(2026, 11, 21)).as_of == "20261121000000000"
+    assert Query.of(config(), begin="earliest").is_incremental
+    assert Query.of(config(), read_optimized=True).type is QueryType.READ_OPTIMIZED
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"end": "2026-11-21"}, "needs begin"),
+        ({"begin": "earliest", "as_of": "2026-11-21"}, "takes no as_of"),
+        ({"begin": "earliest", "read_optimized": True}, "takes no read_optimized"),
+    ],
+)
+def test_arguments_that_contradict_each_other(arguments, message):
+    with pytest.raises(QueryError, match=message):
+        Query.of(config(), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "matches"),
+    [
+        ("*/a/*", "file:///t/a/x.parquet", True),
+        ("*/a/*", "file:///t/b/x.parquet", False),
+        ("*/p=[ab]/*", "s3a://t/p=a/b/x.parquet", True),
+        ("*/p=[!ab]/*", "s3a://t/p=a/x.parquet", False),
+        ("*/{x,y?}/*", "/t/yz/f", True),
+        ("*/{x,y?}/*", "/t/y/f", False),
+        (r"*/\*/*", "/t/*/f", True),
+        ("*.parquet", "/t/aparquet", False),
+    ],
+)
+def test_path_globs(glob, path, matches):
+    assert bool(re.match(glob_pattern(glob), path)) is matches
