@@ -13,7 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.config import options
 from pyhudi.config.values import DuplicatePolicy, Operation
 from pyhudi.errors import ConflictError, RecordKeyError
-from pyhudi.spark.dedupe import dedupe
+from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.dedupe import dedupe, mark_deletes
 from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.routing import count_rows
 from pyhudi.spark.tagging import tag, untagged
@@ -88,8 +89,15 @@ def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str) -> D
     """The rows with keys, duplicates merged as the options say, and the place of every key that the table has."""
     rows = with_keys(job.df, job.spec, instant)
     policy = _duplicate_policy(job)
-    if _combines(job):
-        rows = dedupe(rows, job.merging)
+    if job.operation is Operation.DELETE:
+        rows = rows.select(RECORD_KEY, PARTITION_PATH)  # nothing else of a row decides
+        if _combines(job):
+            rows = rows.distinct()
+        rows = mark_deletes(rows, job.merging, every_row=True)
+    else:
+        rows = mark_deletes(rows, job.merging)
+        if _combines(job):
+            rows = dedupe(rows, job.merging)
     if job.operation in _LOOKS_UP or policy is not DuplicatePolicy.NONE:
         rows = tag(rows, slices)
     elif job.operation is Operation.INSERT and not job.opts.get_typed(options.MERGE_ALLOW_DUPLICATE_ON_INSERTS):

@@ -13,7 +13,9 @@ from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.output import BaseFileOutput
 from pyhudi.write.status import Stat, file_stat
 
-_FIRST_BYTES_PER_ROW_RATIO = 0.3
+_FIRST_RATIO = 0.3
+_FULL = 0.9
+"""A file is full at this part of its maximum size: the last tenth would cost a small row group."""
 
 
 def file_ids(first: str | None = None) -> Iterator[str]:
@@ -94,16 +96,13 @@ class CreateHandle:
         """How many of the rows still fit into the file; every file takes at least one row."""
         writer, limit = output.writer, self._context.max_file_size
         if not writer.num_rows:
-            row_size = rows.nbytes * _FIRST_BYTES_PER_ROW_RATIO / rows.num_rows
+            row_size = rows.nbytes * _FIRST_RATIO / rows.num_rows
             return max(1, min(rows.num_rows, int(limit / row_size) if row_size else rows.num_rows))
-        fits = self._estimate(output)
-        if fits < rows.num_rows and writer.buffered_bytes:
+        if writer.estimated_size >= _FULL * limit and writer.buffered_bytes:
             # the estimate rests on a guess of how well the rows compress; now it matters, so measure
             writer.flush()
-            fits = self._estimate(output)
-        return min(fits, rows.num_rows)
-
-    def _estimate(self, output: BaseFileOutput) -> int:
-        size = output.writer.estimated_size
-        left = self._context.max_file_size - size
-        return max(0, int(left * output.writer.num_rows / max(size, 1)))
+        size = writer.estimated_size
+        if size >= _FULL * limit:
+            return 0
+        fits = (limit - size) * writer.num_rows // max(size, 1)
+        return max(1, min(rows.num_rows, fits))

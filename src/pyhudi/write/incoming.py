@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.columns import PARTITION_PATH
-from pyhudi.write.columns import BASE_PATH, FILE_ID, ROW
+from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW
 
 _AFTER_ALL = np.iinfo(np.int64).max
 
@@ -74,11 +74,19 @@ class GroupedRows:
         return pa.concat_batches([p.rows for p in taken]), np.concatenate([p.positions for p in taken])
 
     def inserts(self, key: GroupKey) -> Iterator[pa.RecordBatch]:
-        """Take the rest of the group: its new records, batch by batch."""
+        """Take the rest of the group: its new records, batch by batch. Deletes of records that are nowhere are left
+        out."""
         while self._head is not None and self._head.key == key:
             rows = self._head.rows
             self._head = next(self._pieces, None)
-            yield rows
+            gone = deleted(rows)
+            yield rows.filter(pa.array(~gone)) if gone.any() else rows
+
+
+def deleted(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    """Which incoming rows are deletes."""
+    mask: npt.NDArray[np.bool_] = pc.fill_null(rows.column(DELETE), False).to_numpy(zero_copy_only=False)
+    return mask.astype(np.bool_, copy=False)
 
 
 def _split(batches: Iterable[pa.RecordBatch]) -> Iterator[_Piece]:

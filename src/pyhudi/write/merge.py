@@ -16,11 +16,10 @@ from pyhudi.schema.evolution import conform
 from pyhudi.storage import join_path
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.basereader import open_base
-from pyhudi.write.columns import DELETE
 from pyhudi.write.context import TaskId, WriteContext
-from pyhudi.write.incoming import GroupedRows, GroupKey
+from pyhudi.write.incoming import GroupedRows, GroupKey, deleted
 from pyhudi.write.output import BaseFileOutput, RowLayout
-from pyhudi.write.rowmerge import Mask, Positions, apply_rows, incoming_wins, last_winners
+from pyhudi.write.rowmerge import Positions, apply_rows, incoming_wins, last_winners
 from pyhudi.write.status import Stat, file_stat
 
 
@@ -84,27 +83,35 @@ class MergeHandle:
             raise FormatError(f"base file {base_path!r} has {start} rows, but row {int(beyond[1][0])} is to be updated")
 
     def _apply(self, base: pa.RecordBatch, updates: pa.RecordBatch, positions: Positions) -> pa.RecordBatch:
-        deletes = _deletes(updates)
-        incoming = conform(updates.select(self._own_columns(updates)), self._context.schema)
-        ordering = [] if self._context.hard_deletes else [_field(incoming, f) for f in self._context.ordering_fields]
+        deletes = deleted(updates)
+        fields = () if self._context.hard_deletes else self._context.ordering_fields
+        ordering = self._ordering(updates) if fields else []
         if (positions[1:] == positions[:-1]).any():
             picks = last_winners(positions, ordering, deletes)
             updates, positions, deletes = updates.take(pa.array(picks)), positions[picks], deletes[picks]
             ordering = [column.take(pa.array(picks)) for column in ordering]
         if ordering:
             touched = pa.array(positions)
-            old = [_field(base, f).take(touched) for f in self._context.ordering_fields]
-            wins = incoming_wins(old, ordering, deletes)
+            wins = incoming_wins([field_of(base, f).take(touched) for f in fields], ordering, deletes)
             if not wins.all():
                 updates, positions, deletes = updates.filter(pa.array(wins)), positions[wins], deletes[wins]
-        self._deletes += int(deletes.sum())
-        self._updates += int(len(deletes) - deletes.sum())
-        return apply_rows(base, self._with_commit_time(updates), positions, deletes)
+        num_deletes = int(deletes.sum())
+        self._deletes += num_deletes
+        self._updates += len(deletes) - num_deletes
+        if num_deletes:
+            updates = updates.filter(pa.array(~deletes))
+        rows = self._with_commit_time(updates) if updates.num_rows else None
+        return apply_rows(base, rows, positions, deletes)
+
+    def _ordering(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        """The ordering columns of incoming rows, with the types that base rows have."""
+        top = {path.split(".")[0] for path in self._context.ordering_fields}
+        wanted = pa.schema([f for f in self._context.schema if f.name in top])
+        present = rows.select([name for name in rows.schema.names if name in top])
+        typed = conform(present, wanted)
+        return [field_of(typed, path) for path in self._context.ordering_fields]
 
     def _new_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        deletes = _deletes(rows)
-        if deletes.any():
-            rows = rows.filter(pa.array(~deletes))
         self._inserts += rows.num_rows
         return self._with_commit_time(rows)
 
@@ -118,17 +125,8 @@ class MergeHandle:
             [columns.get(f.name, pa.nulls(laid.num_rows, f.type)) for f in self._schema], schema=self._schema
         )
 
-    def _own_columns(self, rows: pa.RecordBatch) -> list[str]:
-        own = set(self._context.schema.names)
-        return [name for name in rows.schema.names if name in own]
 
-
-def _deletes(rows: pa.RecordBatch) -> Mask:
-    mask: Mask = pc.fill_null(rows.column(DELETE), False).to_numpy(zero_copy_only=False).astype(np.bool_)
-    return mask
-
-
-def _field(rows: pa.RecordBatch, path: str) -> pa.Array:
+def field_of(rows: pa.RecordBatch, path: str) -> pa.Array:
     """A column, or a field within structs by its dotted path."""
     if path in rows.schema.names:
         return rows.column(path)

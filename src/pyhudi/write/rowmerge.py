@@ -74,17 +74,21 @@ def last_winners(positions: Positions, ordering: Sequence[pa.Array], is_delete: 
     return best
 
 
-def apply_rows(base: pa.RecordBatch, updates: pa.RecordBatch, positions: Positions, is_delete: Mask) -> pa.RecordBatch:
-    """Put rows into a base batch of the same schema: row ``i`` of ``updates`` replaces row ``positions[i]``, or removes
-    it where ``is_delete[i]``. Positions are distinct and ascending."""
+def apply_rows(
+    base: pa.RecordBatch, rows: pa.RecordBatch | None, positions: Positions, is_delete: Mask
+) -> pa.RecordBatch:
+    """Put rows into a base batch of the same schema.
+
+    ``positions`` are distinct and ascending. Where ``is_delete`` is set the base row goes away; the other positions
+    get the rows of ``rows`` one after the other (None: there are only deletes).
+    """
     picks = np.arange(base.num_rows, dtype=np.int64)
-    keeps = ~is_delete
-    picks[positions[keeps]] = base.num_rows + np.flatnonzero(keeps)
+    replaced = positions[~is_delete]
+    picks[replaced] = base.num_rows + np.arange(len(replaced))
     if is_delete.any():
         picks = np.delete(picks, positions[is_delete])
-    if not keeps.any():
-        return base.take(pa.array(picks))
-    return pa.concat_batches([base, updates]).take(pa.array(picks))
+    source = base if rows is None or not rows.num_rows else pa.concat_batches([base, rows])
+    return source.take(pa.array(picks))
 
 
 def _compare(left: pa.Array, right: pa.Array) -> tuple[Mask, Mask]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.format.columns import PARTITION_PATH
-from pyhudi.write.columns import BASE_PATH, FILE_ID, ROW
+from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.incoming import GroupedRows, GroupKey
 
 SCHEMA = pa.schema(
@@ -19,12 +19,20 @@ SCHEMA = pa.schema(
         (FILE_ID, pa.string()),
         (BASE_PATH, pa.string()),
         (ROW, pa.int64()),
+        (DELETE, pa.bool_()),
     ]
 )
 
 
 def row(group: int, position: int | None, value: int) -> dict[str, Any]:
-    return {"v": value, PARTITION_PATH: f"p{group // 2}", FILE_ID: f"f{group}", BASE_PATH: f"b{group}", ROW: position}
+    return {
+        "v": value,
+        PARTITION_PATH: f"p{group // 2}",
+        FILE_ID: f"f{group}",
+        BASE_PATH: f"b{group}",
+        ROW: position,
+        DELETE: False,
+    }
 
 
 @settings(deadline=None)
