@@ -23,6 +23,7 @@ from pyhudi.read.query import Query
 from pyhudi.read.renames import Names, SchemaHistory
 from pyhudi.read.selection import select_slices
 from pyhudi.read.table_schema import project, table_schema
+from pyhudi.schema.types import as_nullable
 
 if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
@@ -129,7 +130,7 @@ def plan_scan(
     found = table_schema(table, selection.schema_as_of)
     if found is None and selection.slices.num_rows:
         raise QueryError("no write of this table has recorded its columns; nothing can be read")
-    schema = found.schema if found is not None else pa.schema([])
+    schema = as_nullable(found.schema) if found is not None else pa.schema([])
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
     wanted = project(schema, list(columns) if columns is not None else None)
     values = _partition_values(table, schema, selection.slices)

@@ -12,7 +12,6 @@ from pyhudi.format.columns import OPERATION
 from pyhudi.read.renames import LATEST_SCHEMA
 from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.meta import add_meta_columns, remove_meta_columns
-from pyhudi.schema.types import as_nullable
 
 if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
@@ -47,7 +46,7 @@ def table_schema(table: PinnedTable, as_of: str | None = None) -> TableSchema | 
 
 def _complete(table: PinnedTable, recorded: pa.Schema) -> pa.Schema:
     config = table.config
-    schema = as_nullable(remove_meta_columns(recorded))
+    schema = remove_meta_columns(recorded)
     if config.drop_partition_columns:
         for field in config.partition_fields:
             if field.name not in schema.names:

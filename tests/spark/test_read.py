@@ -1,0 +1,265 @@
+"""Queries as Spark DataFrames: rows, and what Spark skips."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.tables import HandMadeTable, at
+
+from pyhudi import HudiTable
+from pyhudi.config import Options
+from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.read.query import Query
+from pyhudi.spark.load import load_table
+from pyhudi.spark.reader import read
+from pyhudi.timeline.instants import Action
+
+HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+PATH = {"pyhudi.read.partition.values": "path"}
+YEARS = pa.schema([("id", pa.string()), ("year", pa.int32()), ("v", pa.int64()), ("wide", pa.string())])
+
+
+def load(spark: SparkSession, table: HandMadeTable, **options: str) -> DataFrame:
+    return load_table(spark, str(table.root), options)
+
+
+def plan_text(frame: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    frame.explain()
+    return capsys.readouterr().out
+
+
+def values(frame: DataFrame, *columns: str) -> list[tuple]:
+    return sorted((tuple(row) for row in frame.select(*columns).collect()), key=str)
+
+
+@pytest.fixture(scope="module")
+def years(tmp_path_factory) -> HandMadeTable:
+    table = HandMadeTable(tmp_path_factory.mktemp("hive") / "t", 9, "year", YEARS, HIVE)
+    table.write(10, {(f"year={y}", f"f{y}"): _rows(y) for y in range(2000, 2010)})
+    return table
+
+
+@pytest.fixture(scope="module")
+def plain_years(tmp_path_factory) -> HandMadeTable:
+    table = HandMadeTable(tmp_path_factory.mktemp("plain") / "t", 9, "year", YEARS)
+    table.write(10, {(f"{y}", f"f{y}"): _rows(y) for y in range(2000, 2010)})
+    return table
+
+
+def _rows(year: int) -> list[dict]:
+    return [{"id": f"k{year}-{i}", "year": year, "v": i, "wide": "x" * 10} for i in range(3)]
+
+
+def test_columns_come_as_the_original_shows_them(spark, years):
+    frame = load(spark, years)
+    assert frame.columns == [
+        "_hoodie_commit_time",
+        "_hoodie_commit_seqno",
+        "_hoodie_record_key",
+        "_hoodie_partition_path",
+        "_hoodie_file_name",
+        "id",
+        "year",
+        "v",
+        "wide",
+    ]
+    assert dict(frame.dtypes)["year"] == "int"
+    assert frame.count() == 30
+
+
+def test_hive_style_partitions_are_pruned_by_spark(spark, years, capsys):
+    frame = load(spark, years).where("year >= 2008 and v = 1").select("id")
+    text = plan_text(frame, capsys)
+    assert re.search(r"PartitionFilters: \[[^\]]*year#\d+ >= 2008", text)
+    assert re.search(r"PushedFilters: \[[^\]]*EqualTo\(v,1\)", text)
+    assert "ReadSchema: struct<id:string,v:bigint>" in text
+    assert values(frame, "id") == [("k2008-1",), ("k2009-1",)]
+
+
+def test_other_partitions_are_skipped_by_statistics(spark, plain_years, capsys):
+    frame = load(spark, plain_years).where("year = 2003").select("id")
+    text = plan_text(frame, capsys)
+    assert "EqualTo(year,2003)" in text
+    assert "ReadSchema: struct<id:string,year:int>" in text
+    assert frame.count() == 3
+
+
+def test_other_partitions_are_skipped_by_path_where_there_are_many(spark, tmp_path, capsys):
+    table = HandMadeTable(tmp_path / "t", 9, "year", YEARS)
+    table.write(10, {(f"{y}", f"f{y}"): _rows(y) for y in range(2000, 2010)})
+    frame = load(spark, table, **PATH).where("year = 2003").select("id", "year")
+    text = plan_text(frame, capsys)
+    assert re.search(r"DataFilters: \[.*file_path", text)
+    assert "ReadSchema: struct<id:string>" in text
+    for year in range(2004, 2010):  # files that are not there cannot have been opened
+        table.remove(10, f"{year}", f"f{year}")
+    assert values(frame, "id", "year") == [(f"k2003-{i}", 2003) for i in range(3)]
+
+
+def test_a_filter_given_to_the_scan_prunes_files(spark, plain_years):
+    scan = HudiTable.for_path(str(plain_years.root)).scan([("year", ">", 2007), ("v", "=", 0)], ["id"])
+    frame = scan.to_spark(spark)
+    assert values(frame, "id") == [("k2008-0",), ("k2009-0",)]
+    assert len(frame.inputFiles()) == 2
+
+
+@pytest.mark.parametrize(
+    ("filter", "expected"),
+    [
+        ([("v", "in", [0, 2]), ("year", "=", 2000)], ["k2000-0", "k2000-2"]),
+        ([("v", "not in", [0, 2]), ("year", "=", 2000)], ["k2000-1"]),
+        ([[("id", "=", "k2001-1")], [("id", "=", "k2002-2")]], ["k2001-1", "k2002-2"]),
+        ([("v", "!=", None), ("v", "<", 1), ("year", "<=", 2000)], ["k2000-0"]),
+        ([("v", "=", None)], []),
+        ("v = 1 and year between 2004 and 2005", ["k2004-1", "k2005-1"]),
+    ],
+)
+def test_filters_mean_the_same_on_spark_and_locally(spark, years, filter, expected):
+    scan = HudiTable.for_path(str(years.root)).scan(filter, ["id"])
+    assert [row[0] for row in values(scan.to_spark(spark), "id")] == expected
+    if not isinstance(filter, str):
+        assert sorted(scan.to_arrow()["id"].to_pylist()) == expected
+
+
+def test_a_pyarrow_expression_is_not_for_spark(spark, years):
+    with pytest.raises(QueryError, match="pyarrow expression, which Spark cannot evaluate"):
+        HudiTable.for_path(str(years.root)).scan(pc.field("v") > 1).to_spark(spark)
+
+
+def test_partition_folders_with_odd_names(spark, tmp_path):
+    names = ["{a}", "x[1]", "*", "a?", "b\\c", "é +%41", "%41", "a=b", "a,b", "c:d", "'q'", "#h", "a b"]
+    for style in ({}, HIVE):
+        table = HandMadeTable(tmp_path / ("hive" if style else "plain"), properties=dict(style))
+        folder = (lambda n: f"p={n}") if style else (lambda n: n)
+        table.write(10, {(folder(n), f"f{i}"): [{"id": n, "p": n, "v": i}] for i, n in enumerate(names)})
+        for options in ({}, PATH):
+            assert values(load(spark, table, **options), "id", "p") == sorted(((n, n) for n in names), key=str)
+            assert values(load(spark, table, **options).where("p = 'a=b'"), "id") == [("a=b",)]
+
+
+def test_null_and_empty_partition_values_stay_apart(spark, tmp_path):
+    table = HandMadeTable(tmp_path / "t", properties=HIVE)
+    default = "p=__HIVE_DEFAULT_PARTITION__"
+    unclear = [{"id": "1", "p": None, "v": 1}, {"id": "2", "p": "", "v": 2}]
+    table.write(10, {(default, "f1"): unclear, ("p=x", "f2"): [{"id": "3", "p": "x", "v": 3}]})
+    frame = load(spark, table)
+    assert values(frame, "id", "p") == [("1", None), ("2", ""), ("3", "x")]
+    assert values(frame.where("p is null"), "id") == [("1",)]
+    assert values(frame.where("p = ''"), "id") == [("2",)]
+
+
+def test_partition_values_of_other_types(spark, tmp_path):
+    schema = pa.schema([("id", pa.string()), ("d", pa.date32()), ("b", pa.bool_()), ("t", pa.timestamp("us", "UTC"))])
+    rows = [
+        {"id": "1", "d": date(2024, 1, 2), "b": True, "t": datetime(2024, 1, 2, 3)},
+        {"id": "2", "d": None, "b": False, "t": datetime(1500, 1, 2, 3)},
+    ]
+    table = HandMadeTable(tmp_path / "t", partition_fields="d,b", schema=schema, properties=HIVE)
+    folders = ["d=2024-01-02/b=true", "d=__HIVE_DEFAULT_PARTITION__/b=false"]
+    table.write(10, {(f, row["id"]): [row] for f, row in zip(folders, rows, strict=True)})
+    frame = load(spark, table)
+    assert dict(frame.dtypes) | {"d": "date", "b": "boolean", "t": "timestamp"} == dict(frame.dtypes)
+    assert values(frame, "id", "d", "b") == [("1", date(2024, 1, 2), True), ("2", None, False)]
+    assert values(frame.where("d is null"), "id") == [("2",)]
+    assert values(frame.selectExpr("id", "year(t)"), "id", "year(t)") == [("1", 2024), ("2", 1500)]
+
+
+@pytest.mark.parametrize("options", [{}, {"pyhudi.read.engine": "arrow"}], ids=["spark", "arrow"])
+def test_older_files_lack_columns_and_hold_narrower_types(spark, tmp_path, options):
+    old = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int32()), ("f", pa.float32())])
+    nested = pa.struct([("a", pa.int64()), ("b", pa.string())])
+    new = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("f", pa.float64()), ("s", nested)])
+    table = HandMadeTable(tmp_path / "t", schema=old)
+    table.write(10, {("a", "f1"): [{"id": "1", "p": "a", "v": 1, "f": 0.1}]})
+    table.write(20, {("a", "f2"): [{"id": "2", "p": "a", "v": 2**40, "f": 0.2, "s": {"a": 1, "b": "x"}}]}, schema=new)
+    frame = load(spark, table, **options)
+    assert dict(frame.dtypes)["v"] == "bigint"
+    assert values(frame, "id", "v", "f", "s.b") == [("1", 1, 0.1, None), ("2", 2**40, 0.2, "x")]
+    assert values(frame.where("v < 5"), "id") == [("1",)]
+    assert dict(load(spark, table, **{"as.of.instant": at(10), **options}).dtypes)["v"] == "int"
+
+
+@pytest.mark.parametrize("options", [{}, {"pyhudi.read.engine": "arrow"}], ids=["spark", "arrow"])
+@pytest.mark.parametrize("style", [{}, HIVE], ids=["plain", "hive"])
+def test_partition_columns_that_only_paths_hold(spark, tmp_path, options, style):
+    own = pa.schema([("id", pa.string()), ("v", pa.int64())])
+    drop = {"hoodie.datasource.write.drop.partition.columns": "true", **style}
+    table = HandMadeTable(tmp_path / "t", schema=own, properties=drop)
+    prefix = "p=" if style else ""
+    table.write(10, {(f"{prefix}{n}", f"f{n}"): [{"id": n, "v": 1}] for n in "xy"})
+    frame = load(spark, table, **options)
+    assert values(frame, "id", "p") == [("x", "x"), ("y", "y")]
+    assert values(frame.where("p = 'y'"), "id") == [("y",)]
+
+
+def test_incremental_rows_and_their_conditions(spark, tmp_path):
+    table = HandMadeTable(tmp_path / "t")
+    table.write(10, {("a", "f1"): [{"id": "x", "p": "a", "v": 1}, {"id": "y", "p": "a", "v": 1}]}, done=12)
+    rows = [{"id": "x", "p": "a", "v": 2}, {"id": "y", "p": "a", "v": 1, "_n": 10}]
+    table.write(20, {("a", "f1"): rows, ("b", "f2"): [{"id": "z", "p": "b", "v": 9}]}, done=25)
+    options = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": at(12),
+    }
+    assert values(load(spark, table, **options), "id", "v") == [("x", 2), ("z", 9)]
+    filters = {"hoodie.datasource.read.incr.filters": "v > 5"}
+    assert values(load(spark, table, **options, **filters), "id") == [("z",)]
+    assert load(spark, table, **{**options, "hoodie.datasource.read.begin.instanttime": at(25)}).count() == 0
+
+
+def test_a_folder_of_the_table(spark, years):
+    frame = load_table(spark, f"{years.root}/year=2001")
+    assert values(frame, "id") == [(f"k2001-{i}",) for i in range(3)]
+
+
+def test_many_files_are_listed_without_a_job(spark, tmp_path):
+    table = HandMadeTable(tmp_path / "t")
+    table.write(10, {("a", f"f{i}"): [{"id": str(i), "p": "a", "v": i}] for i in range(70)})
+    before = spark.conf.get("spark.sql.sources.parallelPartitionDiscovery.threshold")
+    assert load(spark, table).count() == 70
+    assert spark.conf.get("spark.sql.sources.parallelPartitionDiscovery.threshold") == before
+
+
+def test_orc_files(spark, tmp_path):
+    table = HandMadeTable(tmp_path / "t", extension="orc")
+    table.write(10, {("a", "f1"): [{"id": "1", "p": "a", "v": 1}]})
+    assert values(load(spark, table), "id", "p", "v") == [("1", "a", 1)]
+
+
+def test_a_table_that_spark_cannot_reach_is_read_by_executors(spark, tmp_path):
+    """Local files through the storage protocol stand for an object store that Spark's Hadoop does not know."""
+    table = HandMadeTable(tmp_path / "t")
+    table.write(10, {("a", f"f{i}"): [{"id": str(i), "p": "a", "v": i}] for i in range(5)})
+    settings = Options.parse({"pyhudi.read.engine": "arrow"})
+    frame = read(spark, table.client(), filter=[("v", ">", 2)], columns=["id"], settings=settings)
+    assert values(frame, "id") == [("3",), ("4",)]
+    sql = read(spark, table.client(), filter="v > 2 or p = 'zzz'", columns=["id"], settings=settings)
+    assert values(sql, "id") == [("3",), ("4",)]
+
+
+def test_an_empty_table(spark, tmp_path):
+    table = HandMadeTable(tmp_path / "t")
+    assert load(spark, table).columns == []
+    table.write(10, {("a", "f1"): [{"id": "1", "p": "a", "v": 1}]})
+    frame = load(spark, table, **{"as.of.instant": at(5)})
+    assert frame.count() == 0
+
+
+def test_slices_with_logs_are_refused(spark, tmp_path):
+    table = HandMadeTable(tmp_path / "t", properties={"hoodie.table.type": "MERGE_ON_READ"})
+    table.write(10, {("a", "f1"): [{"id": "1", "p": "a", "v": 1}]}, action=Action.DELTA_COMMIT)
+    table.write(20, {}, action=Action.DELTA_COMMIT)
+    (table.root / "a" / f".f1_{at(20)}.log.1_0-0-0").write_bytes(b"")
+    with pytest.raises(UnsupportedTableError, match="read_optimized"):
+        load(spark, table)
+    assert load(spark, table, **{"hoodie.datasource.query.type": "read_optimized"}).count() == 1
+
+
+def test_time_travel_by_argument(spark, years):
+    assert read(spark, years.client(), Query(as_of=at(9))).count() == 0
