@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from pyhudi.config.option import choice, maybe_integer
+from pyhudi.config.option import choice, integer, maybe_integer
 from pyhudi.config.values import PartitionValues, ReadEngine
 
 PARQUET_CODEC_LEVEL = maybe_integer(
     "pyhudi.parquet.compression.level", "Level of the parquet codec; the codec's own when not given.", least=-100
+)
+INDEX_BROADCAST_ROWS = integer(
+    "pyhudi.index.broadcast.rows",
+    1_000_000,
+    "Up to this many incoming rows their keys are sent to every executor to be looked for, so that the table's keys "
+    "stay where they are; above it both are shuffled by key.",
 )
 READ_ENGINE = choice(
     "pyhudi.read.engine",

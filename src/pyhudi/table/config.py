@@ -12,7 +12,7 @@ from typing import TypeVar
 from pyhudi.config import Options
 from pyhudi.config.option import split_names
 from pyhudi.config.values import CdcMode, FileFormat, MergeMode, PartialUpdateMode, TableType, TimelineTimezone
-from pyhudi.errors import CorruptTableError, UnsupportedTableError
+from pyhudi.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
 from pyhudi.storage.base import Storage
 from pyhudi.table import merging, support
 from pyhudi.table.conflicts import validated
@@ -130,7 +130,12 @@ class TableConfig:
     def partition_fields(self) -> tuple[PartitionField, ...]:
         """Partition columns with their kind. The timestamp generator's column is a timestamp; the custom generator of
         version 6 does not store kinds: there they are what the writer's options say (simple here)."""
-        fields = parse_partition_fields(self.partition_spec)
+        try:
+            fields = parse_partition_fields(self.partition_spec)
+        except InvalidOptionError as e:
+            raise UnsupportedTableError(
+                f"hoodie.properties says hoodie.table.partition.fields={self.partition_spec}; allowed: {e.allowed}"
+            ) from None
         if self.keygen is KeyGenType.TIMESTAMP:
             return tuple(PartitionField(field.name, PartitionKind.TIMESTAMP) for field in fields)
         return fields
@@ -145,7 +150,10 @@ class TableConfig:
         for key in ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class"):
             named = self.properties.get(key)
             if named:
-                return parse_keygen(named)
+                try:
+                    return parse_keygen(named)
+                except InvalidOptionError as e:
+                    raise UnsupportedTableError(f"hoodie.properties says {key}={named}; allowed: {e.allowed}") from None
         return infer_keygen(self.record_keys, self.partition_spec)
 
     @cached_property

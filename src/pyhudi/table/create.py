@@ -6,7 +6,7 @@ Version 6 as release 0.15, version 8 as 1.0.2 (plus merge properties, as 1.2 add
 from __future__ import annotations
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import FileFormat, TableType
+from pyhudi.config.values import FileFormat
 from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
 from pyhudi.table import merging
 from pyhudi.table.keygen_type import KeyGenType, class_name, infer_keygen, parse_keygen, parse_partition_fields
@@ -27,10 +27,9 @@ def new_table_properties(opts: Options) -> dict[str, str]:
     name = opts.get_typed(options.TABLE_NAME)
     if not name:
         raise ConfigError(f"a new table needs a name: set {options.TABLE_NAME.key}")
-    table_type = opts.get_typed(options.TABLE_TYPE)
     found = {
         NAME: name,
-        "hoodie.table.type": str(table_type),
+        "hoodie.table.type": str(opts.get_typed(options.TABLE_TYPE)),
         "hoodie.table.version": str(version),
         "hoodie.timeline.layout.version": "1" if version < 8 else "2",
         "hoodie.table.timeline.timezone": str(opts.get_typed(options.TIMELINE_TIMEZONE)),
@@ -54,12 +53,7 @@ def new_table_properties(opts: Options) -> dict[str, str]:
         }
     found |= _change_capture(opts)
     found |= _keys(opts, version)
-    found |= merging.table_properties(
-        merging.for_new_table(opts),
-        version,
-        merge_on_read=table_type is TableType.MERGE_ON_READ,
-        ordering=opts.text(options.ORDERING_FIELDS) or "",
-    )
+    found |= merging.table_properties(merging.for_new_table(opts), opts)
     if version >= 9:
         found["hoodie.table.format"] = "native"
         found["hoodie.table.partition_extractor_class"] = _extractor(opts)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TypeVar
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import MergeMode, PartialUpdateMode
-from pyhudi.errors import ConfigError
+from pyhudi.config.values import MergeMode, PartialUpdateMode, TableType
+from pyhudi.errors import ConfigError, UnsupportedTableError
 
 COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
 EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
@@ -117,7 +119,13 @@ def for_new_table(opts: Options) -> MergeSettings:
     if len(deletes) == 1:  # one without the other means nothing
         deletes = {}
     if payload:
-        return from_payload(payload, ordering, deletes)
+        settings = from_payload(payload, ordering, deletes)
+        if opts.get_typed(options.WRITE_TABLE_VERSION) == 8 and mode not in (None, settings.mode):
+            raise ConfigError(
+                f"{opts.spelling(options.MERGE_MODE)}={mode} does not go with the payload class {payload}, which means "
+                f"{settings.mode}; give one of the two"
+            )
+        return settings
     implied = _MODE_OF.get(strategy, MergeMode.CUSTOM) if strategy else None
     if mode is not None and implied is not None and mode is not implied:
         raise ConfigError(
@@ -134,13 +142,12 @@ def for_new_table(opts: Options) -> MergeSettings:
     return MergeSettings(mode, found, ordering, dedupe_mode=mode, properties=deletes)
 
 
-def table_properties(settings: MergeSettings, version: int, *, merge_on_read: bool, ordering: str) -> dict[str, str]:
-    """The properties with which a new table of *version* stores *settings*.
-
-    *ordering* is the text of the ordering columns as the user gave it.
-    """
+def table_properties(settings: MergeSettings, opts: Options) -> dict[str, str]:
+    """The properties with which a new table stores *settings*, which are those of *opts*."""
+    version = opts.get_typed(options.WRITE_TABLE_VERSION)
+    ordering = opts.text(options.ORDERING_FIELDS) or ""
     if version < 8:
-        return _version_6(settings, ordering, merge_on_read)
+        return _version_6(settings, opts, ordering)
     found: dict[str, str] = {f"{PROPERTY_PREFIX}{key}": value for key, value in settings.properties.items()}
     mode, strategy = settings.mode, settings.strategy_id
     if version == 8:
@@ -166,22 +173,28 @@ def table_properties(settings: MergeSettings, version: int, *, merge_on_read: bo
             found["hoodie.table.legacy.payload.class"] = settings.legacy_payload
             ordering = ",".join(PAYLOADS[settings.legacy_payload].ordering) or ordering
         if settings.partial_update_mode:
-            found["hoodie.table.partial.update.mode"] = settings.partial_update_mode
+            found["hoodie.table.partial.update.mode"] = str(settings.partial_update_mode)
         if ordering:
             found["hoodie.table.ordering.fields"] = ordering
-    found["hoodie.record.merge.mode"] = mode
+    found["hoodie.record.merge.mode"] = str(mode)
     return found
 
 
-def _version_6(settings: MergeSettings, ordering: str, merge_on_read: bool) -> dict[str, str]:
+def _version_6(settings: MergeSettings, opts: Options, ordering: str) -> dict[str, str]:
     found = {"hoodie.table.precombine.field": ordering} if ordering else {}
-    if settings.mode is MergeMode.CUSTOM and not settings.payload_class:
-        raise ConfigError("mergers by strategy id need table version 8 or later; version 6 knows payload classes only")
-    if merge_on_read:
-        # without a payload class an ordering column means event time only from version 8 on
-        found["hoodie.compaction.payload.class"] = (
-            settings.payload_class or settings.legacy_payload or OVERWRITE_PAYLOAD
-        )
+    payload = settings.payload_class or settings.legacy_payload
+    # version 6 has no modes; one asked for in so many words becomes the payload class of the same meaning, while an
+    # ordering column alone means event time only from version 8 on
+    named = opts.is_set(options.MERGE_MODE) or opts.is_set(options.MERGE_STRATEGY_ID)
+    if payload is None and named:
+        if settings.mode is MergeMode.CUSTOM:
+            raise ConfigError(
+                "mergers by strategy id need table version 8 or later; version 6 knows payload classes only"
+            )
+        payload = DEFAULT_PAYLOAD if settings.mode is _EVENT else OVERWRITE_PAYLOAD
+        found["hoodie.compaction.payload.class"] = payload
+    if opts.get_typed(options.TABLE_TYPE) is TableType.MERGE_ON_READ:
+        found["hoodie.compaction.payload.class"] = payload or OVERWRITE_PAYLOAD
         found["hoodie.compaction.record.merger.strategy"] = EVENT_TIME_STRATEGY
     return found
 
@@ -195,7 +208,7 @@ def of_table(
         key.removeprefix(PROPERTY_PREFIX): value for key, value in properties.items() if key.startswith(PROPERTY_PREFIX)
     }
     payload = properties.get("hoodie.compaction.payload.class") or None
-    mode = _mode(properties.get("hoodie.record.merge.mode"))
+    mode = _stored(properties, "hoodie.record.merge.mode", MergeMode)
     if version < 8 or (mode is None and payload):
         chosen = payload or write_payload or OVERWRITE_PAYLOAD
         settings = from_payload(chosen, ordering, merge_properties)
@@ -207,12 +220,11 @@ def of_table(
     strategy = properties.get("hoodie.record.merge.strategy.id") or _STRATEGY_OF.get(mode, PAYLOAD_STRATEGY)
     if mode is MergeMode.CUSTOM and strategy == PAYLOAD_STRATEGY and payload:
         return from_payload(payload, ordering, merge_properties)
-    partial = properties.get("hoodie.table.partial.update.mode")
     return MergeSettings(
         mode,
         strategy,
         ordering,
-        PartialUpdateMode(partial) if partial else None,
+        _stored(properties, "hoodie.table.partial.update.mode", PartialUpdateMode),
         None,
         properties.get("hoodie.table.legacy.payload.class") or None,
         mode,
@@ -220,5 +232,16 @@ def of_table(
     )
 
 
-def _mode(text: str | None) -> MergeMode | None:
-    return MergeMode(text.upper()) if text else None
+E = TypeVar("E", bound=StrEnum)
+
+
+def _stored(properties: Mapping[str, str], key: str, kind: type[E]) -> E | None:
+    text = properties.get(key)
+    if not text:
+        return None
+    try:
+        return kind(text.upper())
+    except ValueError:
+        raise UnsupportedTableError(
+            f"hoodie.properties says {key}={text}; this release knows {', '.join(kind)}"
+        ) from None

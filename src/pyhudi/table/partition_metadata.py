@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.config.values import FileFormat
-from pyhudi.errors import AlreadyExistsError, CorruptTableError, FormatError, NotFoundError, UnsupportedTableError
+from pyhudi.errors import AlreadyExistsError, CorruptTableError, FormatError, NotFoundError
 from pyhudi.storage.base import Storage, join_path
 from pyhudi.table.properties import format_properties, parse_properties
 
@@ -27,7 +27,7 @@ _NAMES = tuple(FILE_NAME + extension for extension in _EXTENSIONS)
 _COMMIT_TIME = "commitTime"
 _DEPTH = "partitionDepth"
 # the one column that the original puts into the empty base file
-_EMPTY_COLUMN = "_hoodie_commit_time"
+_EMPTY_COLUMN = "_hoodie_record_key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +49,15 @@ def write_partition_metadata(
 ) -> bool:
     """Make *partition* a partition, unless it is one; return whether the file was made.
 
-    *base_format* PARQUET takes the form of a base file. Racing writers are fine: the first one's file stays.
+    *base_format* PARQUET takes the form of a base file; with any other the text is written, which every reader looks
+    for first. Racing writers are fine: the first one's file stays.
     """
     depth = depth_of(partition)
-    if base_format is None:
-        now = datetime.now(UTC)
-        properties = {_COMMIT_TIME: instant, _DEPTH: str(depth)}
-        name, data = FILE_NAME, format_properties(properties, ("partition metadata",), now)
-    elif base_format is FileFormat.PARQUET:
+    if base_format is FileFormat.PARQUET:
         name, data = FILE_NAME + ".parquet", _parquet(instant, depth)
     else:
-        raise UnsupportedTableError(
-            f"partition metadata as a file of format {base_format} cannot be written; "
-            "hoodie.partition.metafile.use.base.format is served for PARQUET"
-        )
+        properties = {_COMMIT_TIME: instant, _DEPTH: str(depth)}
+        name, data = FILE_NAME, format_properties(properties, ("partition metadata",), datetime.now(UTC))
     try:
         storage.create(join_path(partition, name), data)
     except AlreadyExistsError:
@@ -84,7 +79,7 @@ def read_partition_metadata(storage: Storage, partition: str) -> PartitionMetada
         try:
             found = _properties(name, data)
             return PartitionMetadata(found[_COMMIT_TIME], int(found[_DEPTH]))
-        except (FormatError, KeyError, ValueError, pa.ArrowException) as e:
+        except (FormatError, KeyError, ValueError, OSError, pa.ArrowException) as e:
             raise CorruptTableError(
                 f"{storage.uri(path)} is no partition metadata ({e}); write {_COMMIT_TIME}=<instant> and "
                 f"{_DEPTH}={depth_of(partition)} into it"
@@ -114,10 +109,10 @@ def list_partitions(storage: Storage, under: Sequence[str] = ("",)) -> list[str]
 
 
 def _parquet(instant: str, depth: int) -> bytes:
-    metadata = {_COMMIT_TIME: instant, _DEPTH: str(depth)}
-    schema = pa.schema([(_EMPTY_COLUMN, pa.string())], metadata=metadata)
+    schema = pa.schema([(_EMPTY_COLUMN, pa.string())])
     sink = io.BytesIO()
-    pq.write_table(schema.empty_table(), sink, store_schema=False)
+    with pq.ParquetWriter(sink, schema, store_schema=False) as writer:
+        writer.add_key_value_metadata({_COMMIT_TIME: instant, _DEPTH: str(depth)})
     return sink.getvalue()
 
 

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyhudi.config import OPTIONS, Options, options
+from pyhudi.config.option import NAMED
+from pyhudi.config.registry import ALIASES, canonical, is_known, spellings, suggest
+from pyhudi.config.values import IndexType, MergeMode, Operation, SortMode, TableType
+from pyhudi.errors import ConfigError, InvalidOptionError, UnknownOptionWarning
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings() -> object:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+class TestValues:
+    def test_defaults_hold_when_nothing_is_given(self) -> None:
+        opts = Options.parse({})
+        assert opts.get_typed(options.OPERATION) is Operation.UPSERT
+        assert opts.get_typed(options.TABLE_TYPE) is TableType.COPY_ON_WRITE
+        assert opts.get_typed(options.WRITE_TABLE_VERSION) == 9
+        assert opts.get_typed(options.RECORDKEY_FIELD) == ()
+        assert opts.get_typed(options.MERGE_MODE) is None
+        assert not opts.is_set(options.OPERATION)
+        assert len(opts) == 0
+
+    def test_python_values_become_text(self) -> None:
+        opts = Options.parse(
+            {
+                "hoodie.clean.automatic": False,
+                "hoodie.parquet.max.file.size": 1024,
+                "hoodie.index.bloom.fpp": 0.5,
+                "hoodie.datasource.write.recordkey.field": ["a", "b"],
+                "hoodie.database.name": None,
+            }
+        )
+        assert dict(opts) == {
+            "hoodie.clean.automatic": "false",
+            "hoodie.parquet.max.file.size": "1024",
+            "hoodie.index.bloom.fpp": "0.5",
+            "hoodie.datasource.write.recordkey.field": "a,b",
+        }
+        assert opts.get_typed(options.AUTO_CLEAN) is False
+        assert opts.get_typed(options.BLOOM_FPP) == 0.5
+        assert opts.get_typed(options.RECORDKEY_FIELD) == ("a", "b")
+
+    def test_lists_of_columns_lose_their_blanks(self) -> None:
+        opts = Options.parse({"hoodie.datasource.write.recordkey.field": " a , b,"})
+        assert opts.get_typed(options.RECORDKEY_FIELD) == ("a", "b")
+        assert opts.text(options.RECORDKEY_FIELD) == " a , b,"
+
+    @pytest.mark.parametrize(
+        ("key", "value", "meant"),
+        [
+            ("hoodie.datasource.write.operation", "Bulk_Insert", Operation.BULK_INSERT),
+            ("hoodie.bulkinsert.sort.mode", "global_sort", SortMode.GLOBAL_SORT),
+            ("hoodie.write.record.merge.mode", "commit_time_ordering", MergeMode.COMMIT_TIME_ORDERING),
+            ("hoodie.index.type", "GLOBAL_BLOOM", IndexType.GLOBAL_BLOOM),
+            ("hoodie.clean.automatic", "TRUE", True),
+        ],
+    )
+    def test_case_as_the_original_takes_it(self, key: str, value: str, meant: object) -> None:
+        assert Options.parse({key: value}).get_typed(NAMED[key]) == meant
+
+    @pytest.mark.parametrize(
+        ("key", "value", "allowed"),
+        [
+            ("hoodie.datasource.write.operation", "upsrt", "upsert, insert"),
+            ("hoodie.index.type", "simple", "in exactly this case"),
+            ("hoodie.datasource.write.table.type", "merge_on_read", "MERGE_ON_READ"),
+            ("hoodie.table.timeline.timezone", "utc", "LOCAL, UTC"),
+            ("hoodie.clean.failed.writes.policy", "lazy", "EAGER"),
+            ("hoodie.write.table.version", "7", "6, 8, 9"),
+            ("hoodie.write.table.version", "NINE", "6, 8, 9"),
+            ("hoodie.clean.automatic", "yes", "true, false"),
+            ("hoodie.clean.automatic", " true", "true, false"),
+            ("hoodie.parquet.max.file.size", "1e6", "a whole number from 1"),
+            ("hoodie.parquet.max.file.size", " 10", "a whole number from 1"),
+            ("hoodie.parquet.max.file.size", "1_000", "a whole number from 1"),
+            ("hoodie.parquet.max.file.size", "0", "a whole number from 1"),
+            ("hoodie.index.bloom.fpp", "nan", "a number from 0 to 1"),
+            ("hoodie.index.bloom.fpp", "2", "a number from 0 to 1"),
+            ("hoodie.index.bloom.fpp", "", "a number from 0 to 1"),
+        ],
+    )
+    def test_a_bad_value_names_key_value_and_what_is_allowed(self, key: str, value: str, allowed: str) -> None:
+        with pytest.raises(InvalidOptionError) as caught:
+            Options.parse({key: value})
+        assert (caught.value.key, caught.value.value) == (key, value)
+        assert allowed in caught.value.allowed
+        assert key in str(caught.value)
+        assert repr(value) in str(caught.value)
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+    def test_a_bad_value_names_the_spelling_that_was_used(self) -> None:
+        with pytest.raises(InvalidOptionError, match=r"hoodie\.cleaner\.policy'"):
+            Options.parse({"hoodie.cleaner.policy": "SOME"})
+
+    def test_keys_must_be_text(self) -> None:
+        with pytest.raises(ConfigError, match="got 7"):
+            Options.parse({7: "x"})  # type: ignore[dict-item]
+
+
+class TestAliases:
+    @pytest.mark.parametrize(
+        ("alias", "key"),
+        [
+            ("hoodie.table.precombine.field", "hoodie.datasource.write.precombine.field"),
+            ("hoodie.table.ordering.fields", "hoodie.datasource.write.precombine.field"),
+            ("hoodie.table.recordkey.fields", "hoodie.datasource.write.recordkey.field"),
+            ("hoodie.cleaner.commits.retained", "hoodie.clean.commits.retained"),
+            ("hoodie.datasource.write.storage.type", "hoodie.datasource.write.table.type"),
+            ("hoodie.deltastreamer.keygen.timebased.timezone", "hoodie.keygen.timebased.timezone"),
+            ("hoodie.metadata.record.index.enable", "hoodie.metadata.global.record.level.index.enable"),
+            ("hoodie.compaction.record.merger.strategy", "hoodie.write.record.merge.strategy.id"),
+            ("hoodie.datasource.view.type", "hoodie.datasource.query.type"),
+        ],
+    )
+    def test_older_spellings_mean_the_option(self, alias: str, key: str) -> None:
+        value = {"hoodie.datasource.view.type": "snapshot", "hoodie.datasource.write.storage.type": "MERGE_ON_READ"}
+        text = value.get(alias, "true" if alias.endswith("enable") else "7")
+        opts = Options.parse({alias: text})
+        assert dict(opts) == {key: text}
+        assert opts[alias] == opts[key] == text
+        assert alias in opts
+
+    def test_the_canonical_key_wins_then_the_newer_alias(self) -> None:
+        both = {
+            "hoodie.table.precombine.field": "old",
+            "hoodie.table.ordering.fields": "newer",
+            "hoodie.datasource.write.precombine.field": "canonical",
+        }
+        assert Options.parse(both).get_typed(options.ORDERING_FIELDS) == ("canonical",)
+        assert Options.parse(dict(reversed(both.items()))).get_typed(options.ORDERING_FIELDS) == ("canonical",)
+        del both["hoodie.datasource.write.precombine.field"]
+        assert Options.parse(both).get_typed(options.ORDERING_FIELDS) == ("newer",)
+        assert Options.parse(dict(reversed(both.items()))).get_typed(options.ORDERING_FIELDS) == ("newer",)
+
+    def test_aliases_lead_to_keys_in_one_step_and_never_to_aliases(self) -> None:
+        for alias, key in ALIASES.items():
+            assert key not in ALIASES
+            assert canonical(alias) == key
+            assert alias in spellings(key)
+            assert key in NAMED or key in OPTIONS
+            assert alias not in NAMED
+
+
+class TestUnknownKeys:
+    @pytest.mark.parametrize(
+        ("key", "meant"),
+        [
+            ("hoodie.datasource.write.recordkey.fields", "hoodie.datasource.write.recordkey.field"),
+            ("hoodie.datasource.write.opertion", "hoodie.datasource.write.operation"),
+            ("hoodie.clean.automatc", "hoodie.clean.automatic"),
+            ("hoodie.upsert.parallelism", "hoodie.upsert.shuffle.parallelism"),
+            ("hoodie.Index.Type", "hoodie.index.type"),
+            ("pyhudi.parquet.compresion.level", "pyhudi.parquet.compression.level"),
+        ],
+    )
+    def test_did_you_mean(self, key: str, meant: str) -> None:
+        assert suggest(key) == meant
+        with pytest.warns(UnknownOptionWarning, match=f"{key}.*did you mean '{meant}'"):
+            Options.parse({key: "x"})
+
+    def test_nothing_is_near(self) -> None:
+        with pytest.warns(UnknownOptionWarning, match="'hoodie.zzz' has no effect$"):
+            Options.parse({"hoodie.zzz": "x"})
+
+    @pytest.mark.parametrize(
+        "key",
+        [
+            "path",
+            "_my_commit_note",
+            "fs.s3a.access.key",
+            "pyhudi.storage.endpoint_url",
+            "hoodie.streamer.source.dfs.root",
+            "hoodie.record.merge.property.mine",
+            "hoodie.datasource.hive_sync.enable",
+            "hoodie.write.lock.dynamodb.table",
+        ],
+    )
+    def test_what_is_not_ours_passes_silently(self, key: str) -> None:
+        assert Options.parse({key: "x"})[key] == "x"
+
+    def test_every_key_of_every_release_is_known(self) -> None:
+        assert len(OPTIONS) > 700
+        assert all(is_known(key) for key in OPTIONS)
+
+
+class TestOptionsObject:
+    def test_it_pickles_compares_and_hides_values(self) -> None:
+        opts = Options.parse({"hoodie.table.precombine.field": "ts", "fs.s3a.secret.key": "hush"})
+        again = pickle.loads(pickle.dumps(opts))
+        assert again == opts
+        assert hash(again) == hash(opts)
+        assert again.spelling(options.ORDERING_FIELDS) == "hoodie.table.precombine.field"
+        assert "hush" not in repr(opts)
+        assert opts != Options.parse({})
+        assert opts != {"a": "b"}
+        assert pickle.loads(pickle.dumps(options.OPERATION)) is options.OPERATION
+
+    def test_parse_of_options_is_itself(self) -> None:
+        opts = Options.parse({"a": "b"})
+        assert Options.parse(opts) is opts
+
+    def test_merged_makes_another_one(self) -> None:
+        opts = Options.parse({"hoodie.table.name": "a", "x": "1"})
+        more = opts.merged({"hoodie.datasource.write.table.name": "b"})
+        assert more.get_typed(options.TABLE_NAME) == "b"
+        assert opts.get_typed(options.TABLE_NAME) == "a"
+        assert more["x"] == "1"
+
+    def test_with_prefix(self) -> None:
+        opts = Options.parse({"_a": "1", "_b": "2", "c": "3"})
+        assert opts.with_prefix("_") == {"_a": "1", "_b": "2"}
+
+    @given(
+        st.dictionaries(
+            st.text(min_size=1).filter(lambda key: "hoodie." not in key and "pyhudi." not in key), st.text()
+        )
+    )
+    def test_foreign_keys_come_back_as_given(self, raw: dict[str, str]) -> None:
+        raw.pop("as.of.instant", None)
+        assert dict(Options.parse(raw)) == raw
+
+
+class TestDeclarations:
+    # where we differ from the original's default on purpose, or the original has none and the doc says what holds
+    DIFFERENT: ClassVar = {
+        "hoodie.parquet.compression.codec": ("gzip", "zstd"),
+    }
+
+    def test_defaults_are_the_original_ones(self) -> None:
+        def as_text(value: object) -> str:
+            if isinstance(value, bool):
+                return str(value).lower()
+            return ",".join(value) if isinstance(value, tuple) else str(value)
+
+        wrong = {}
+        for key, option in NAMED.items():
+            fact = OPTIONS.get(key)
+            if fact is None or option.default is None or fact.spark_default is None:
+                continue
+            ours, theirs = as_text(option.default), fact.spark_default
+            if option.type == "number":
+                ours, theirs = str(float(ours)), str(float(theirs))
+            if ours.lower() != theirs.lower() and self.DIFFERENT.get(key) != (theirs, ours):
+                wrong[key] = (theirs, ours)
+        assert wrong == {}
+
+    def test_named_hoodie_keys_are_known_to_some_release(self) -> None:
+        undeclared = {key for key in NAMED if key.startswith("hoodie.") and key not in OPTIONS}
+        assert undeclared == {
+            "hoodie.payload.delete.field",
+            "hoodie.payload.delete.marker",
+            "hoodie.write.partial.update.unavailable.value",
+        }
+
+    def test_defaults_are_allowed_values(self) -> None:
+        for option in NAMED.values():
+            if option.default not in (None, ()):
+                text = str(option.default).lower() if isinstance(option.default, bool) else str(option.default)
+                assert option.parse(text) == option.default

@@ -1,0 +1,130 @@
+"""New tables against what Apache Hudi 0.15.0, 1.0.2 and 1.2.0 wrote for the same options (recorded)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyhudi.config import Options
+from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
+from pyhudi.table.config import TableConfig
+from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.table.properties import CHECKSUM, is_intact
+
+RECORDED = json.loads((Path(__file__).parent / "data" / "new_tables.json").read_text(encoding="utf-8"))
+CASES = [(release, name) for release, recorded in RECORDED.items() for name in recorded["cases"]]
+
+# table property keys given as options are meant by us, where the original ignores them
+_MEANT = {"recordkey_table_key", "orc"}
+DIFFERENT: dict[str, dict[str, str]] = {
+    "0.15.0": {
+        **dict.fromkeys(_MEANT, "table keys count as options"),
+        "ord_table_key": "table keys count as options",
+        "ord_table_pre": "table keys count as options",
+        "custom_inferred": "typed partition columns mean the custom generator in every version",
+        "key_empty": "an empty list of keys is none",
+        "mode_commit": "the payload class of the same meaning is stored, as 1.x does",
+        "mode_commit_tk": "the same",
+        "mode_lower": "the same",
+        "mode_event_noord": "the same",
+        "strategy_commit": "the same",
+    },
+    "1.0.2": {
+        **dict.fromkeys(_MEANT, "table keys count as options"),
+        "ord_table_key": "table keys count as options",
+        "ord_table_pre": "table keys count as options",
+        "mode_commit_tk": "table keys count as options",
+        "key_empty": "an empty list of keys is none",
+        "pl_event": "1.2.0 knows it as event time in version 8 too",
+        "delmark": "merge properties are stored, as 1.2.0 does in version 8 too",
+    },
+    "1.2.0": {
+        **dict.fromkeys(_MEANT, "table keys count as options"),
+        "mode_commit_tk": "table keys count as options",
+        "key_empty": "an empty list of keys is none",
+        "slash": "stored, so that no later writer can forget it",
+        "slash_hive": "the same",
+    },
+}
+REFUSED: dict[str, tuple[set[str], type[Exception]]] = {
+    "user_kg": (set(RECORDED), UnsupportedTableError),
+    "multi_fmt": (set(RECORDED), UnsupportedTableError),
+    "utc_lower": (set(RECORDED), InvalidOptionError),
+    "type_lower": (set(RECORDED), InvalidOptionError),
+    "mode_custom_bare": (set(RECORDED), ConfigError),
+    "mode_custom": ({"0.15.0"}, ConfigError),
+    "strategy_only": ({"0.15.0"}, ConfigError),
+    "pl_default_commit_mode": ({"1.0.2"}, ConfigError),
+}
+# refused here, made there
+MORE_REFUSED = {("multi_fmt", r) for r in RECORDED} | {
+    (name, "0.15.0") for name in ("mode_custom", "mode_custom_bare", "strategy_only")
+}
+
+
+def options_of(release: str, name: str) -> Options:
+    recorded: dict[str, Any] = RECORDED[release]
+    given = recorded["cases"][name]["options"]
+    return Options.parse({"hoodie.table.name": "t", "hoodie.write.table.version": recorded["version"], **given})
+
+
+@pytest.mark.parametrize(("release", "name"), CASES)
+def test_same_properties_as_the_original(release: str, name: str) -> None:
+    recorded = RECORDED[release]
+    case = recorded["cases"][name]
+    releases, error = REFUSED.get(name, (set(), Exception))
+    if release in releases:
+        assert "error" in case or (name, release) in MORE_REFUSED
+        with pytest.raises(error):
+            TableConfig.for_new_table(options_of(release, name))
+        return
+    config = TableConfig.for_new_table(options_of(release, name))
+    config.check_readable()
+    config.check_writable()
+    assert is_intact(config.properties)
+    assert all(type(value) is str for value in config.properties.values())
+    expected = {k: v for k, v in recorded["base"].items() if k not in case.get("unset", ())} | case.get("set", {})
+    assert (dict(config.properties) != expected) == (name in DIFFERENT[release])
+
+
+@pytest.mark.parametrize("release", RECORDED)
+def test_same_folders_as_the_original(release: str, tmp_path: Path) -> None:
+    TableMetaClient.create(tmp_path / "t", TableConfig.for_new_table(options_of(release, "key_part_ord")))
+    folders = sorted(str(p.relative_to(tmp_path / "t")) for p in (tmp_path / "t").rglob("*") if p.is_dir())
+    assert folders == RECORDED[release]["folders"]
+
+
+def test_a_table_needs_a_name() -> None:
+    with pytest.raises(ConfigError, match=r"needs a name: set hoodie\.table\.name"):
+        TableConfig.for_new_table(Options.parse({}))
+
+
+def test_version_9_is_the_default() -> None:
+    config = TableConfig.for_new_table(Options.parse({"hoodie.table.name": "t"}))
+    assert config.version == config.initial_version == 9
+    assert config.layout.folder == ".hoodie/timeline"
+    assert config.properties[CHECKSUM] == "498511606"
+
+
+@pytest.mark.parametrize("chosen", ["HFILE", "LANCE", "hoodie_log"])
+def test_base_formats_that_cannot_be_written(chosen: str) -> None:
+    with pytest.raises(InvalidOptionError, match="PARQUET, ORC"):
+        TableConfig.for_new_table(Options.parse({"hoodie.table.name": "t", "hoodie.table.base.file.format": chosen}))
+
+
+def test_mode_and_strategy_must_agree() -> None:
+    with pytest.raises(
+        ConfigError, match=r"COMMIT_TIME_ORDERING does not go with .*eeb8d96f.*means EVENT_TIME_ORDERING"
+    ):
+        TableConfig.for_new_table(
+            Options.parse(
+                {
+                    "hoodie.table.name": "t",
+                    "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING",
+                    "hoodie.write.record.merge.strategy.id": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+                }
+            )
+        )
