@@ -121,6 +121,11 @@ class BaseFileWriter:
         ratio = written / self._flushed_bytes if self._flushed_bytes else _FIRST_RATIO
         return int(written + ratio * self._pending_bytes)
 
+    @property
+    def buffered_bytes(self) -> int:
+        """Arrow bytes that wait in memory for the next row group."""
+        return self._pending_bytes
+
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Take rows. Columns are matched by name; types must be the schema's, dictionary-encoded or not."""
         for part in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
@@ -131,13 +136,13 @@ class BaseFileWriter:
             self._pending_bytes += sum(column.nbytes for column in laid.columns)
             self._num_rows += part.num_rows
             if self._pending_bytes >= self._options.block_size:
-                self._flush()
+                self.flush()
 
     def close(self) -> FileSummary:
         """Write what waits and the footer; return what the file holds."""
         if self._closed:
             raise FormatError("the base file is closed already")
-        self._flush()
+        self.flush()
         writer = self._open_writer()
         entries = {} if self._keys is None else self._keys.footer()
         if self._avro_schema is not None:
@@ -191,7 +196,8 @@ class BaseFileWriter:
             columns.append(column)
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what waits in memory as row groups."""
         if not self._pending:
             return
         table = pa.Table.from_batches(self._pending, self._schema).unify_dictionaries()
