@@ -35,14 +35,14 @@ def resolve(
     Raises *error*, which says what the field was wanted for and which columns there are.
     """
     if name in schema.names:
-        return F.col(_quoted([name])), schema[name].dataType
+        return F.col(quoted([name])), schema[name].dataType
     parts = name.split(".")
     here: DataType = schema
     for part in parts:
         if not isinstance(here, StructType) or part not in here.names:
             raise error(_missing(schema, name, role))
         here = here[part].dataType
-    return F.col(_quoted(parts)), here
+    return F.col(quoted(parts)), here
 
 
 def _missing(schema: StructType, name: str, role: str) -> str:
@@ -51,7 +51,8 @@ def _missing(schema: StructType, name: str, role: str) -> str:
     return f"there is no column {name!r} for the {role}; the columns are: {', '.join(schema.names)}{hint}"
 
 
-def _quoted(parts: Sequence[str]) -> str:
+def quoted(parts: Sequence[str]) -> str:
+    """A column name for Spark; every part is taken literally."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
