@@ -223,12 +223,12 @@ class TestRefusals:
         ("version", "cure"), [(10, "newer release"), (7, "cut off"), (4, "upgrade it with Apache Hudi"), (0, "upgrade")]
     )
     def test_versions(self, version: int, cure: str) -> None:
-        with pytest.raises(UnsupportedTableError, match=f"'t' has version {version}.*5, 6, 8, 9.*{cure}"):
+        with pytest.raises(UnsupportedTableError, match=rf"'t' has version {version}.*5, 6, 8, 9.*{cure}"):
             config(version).check_readable()
 
     def test_version_5_is_read_only(self) -> None:
         config(5).check_readable()
-        with pytest.raises(UnsupportedTableError, match="version 5.*upgrade it first"):
+        with pytest.raises(UnsupportedTableError, match=r"version 5.*upgrade it first"):
             config(5).check_writable()
 
     def test_java_key_generators_are_read_only(self) -> None:
