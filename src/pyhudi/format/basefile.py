@@ -1,15 +1,19 @@
-"""What base files of every format share: footer keys, the record of key range and bloom filter, the summary."""
+"""What base files of every format share: footer keys, the record of key range and bloom filter, the way of rows in."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError, RecordKeyError
 from pyhudi.format import bloom
+from pyhudi.format.columns import RECORD_KEY
 
 AVRO_SCHEMA_KEY = "parquet.avro.schema"
 WRITER_MODEL_KEY = "writer.model.name"
@@ -18,6 +22,9 @@ OLD_BLOOM_KEY = "com.uber.hoodie.bloomfilter"
 BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
+
+_FIRST_RATIO = 0.3
+"""File bytes for an Arrow byte, until the first block tells better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +122,190 @@ def as_text(entries: dict[bytes, bytes], key: str) -> str | None:
         return None if value is None else value.decode()
     except UnicodeDecodeError as e:
         raise FormatError(f"footer entry {key!r} is not UTF-8: {e}") from e
+
+
+class FileWriter(ABC):
+    """Streams batches into one base file. Use as a context manager: an error inside leaves the file unfinished.
+
+    Rows wait in memory as Arrow batches until they fill a block; a format writes blocks and, at the end, the footer.
+
+    Args:
+        sink: a path, or an open binary file (which stays open).
+        schema: the file's columns, meta columns included, as the rows are buffered.
+        block_size: Arrow bytes that make a block.
+        bloom: how the bloom filter of ``key_column`` is made; None leaves filter and key range out.
+        constants: columns that are the same in every row, missing in the batches: name → text or None for null.
+    """
+
+    def __init__(
+        self,
+        sink: Any,
+        schema: pa.Schema,
+        *,
+        block_size: int,
+        bloom: BloomOptions | None,
+        key_column: str = RECORD_KEY,
+        constants: Mapping[str, str | None] | None = None,
+    ) -> None:
+        self._sink = sink
+        self._schema = schema
+        self._block_size = block_size
+        self._keys = None if bloom is None else KeyRecorder(bloom)
+        self._key_column = key_column
+        self._constants = {name: pa.array([value], pa.string()) for name, value in (constants or {}).items()}
+        self._output = _open(sink)
+        self._start = self._output.tell()
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = 0
+        self._flushed_bytes = 0
+        self._num_rows = 0
+        self._closed = False
+
+    @abstractmethod
+    def _write_block(self, table: pa.Table, arrow_bytes: int) -> None:
+        """Write rows that waited."""
+
+    @abstractmethod
+    def _finish(self, entries: dict[str, str]) -> None:
+        """Write the footer with these entries, also when there were no rows."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows taken so far."""
+        return self._num_rows
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Arrow bytes that wait in memory for the next block."""
+        return self._pending_bytes
+
+    @property
+    def estimated_size(self) -> int:
+        """Bytes that the file would have if it were closed now, without the footer: measured for what is written,
+        estimated by the same ratio for what waits."""
+        written = self._output.tell() - self._start
+        ratio = written / self._flushed_bytes if self._flushed_bytes else _FIRST_RATIO
+        return int(written + ratio * self._pending_bytes)
+
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Take rows. Columns are matched by name; types must be the schema's, dictionary-encoded or not."""
+        for part in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
+            if part.num_rows == 0:
+                continue
+            laid = self._lay_out(part)
+            self._pending.append(laid)
+            self._pending_bytes += sum(column.nbytes for column in laid.columns)
+            self._num_rows += part.num_rows
+            if self._pending_bytes >= self._block_size:
+                self.flush()
+
+    def flush(self) -> None:
+        """Write what waits in memory."""
+        if not self._pending:
+            return
+        table = pa.Table.from_batches(self._pending, self._schema).unify_dictionaries()
+        self._write_block(table, self._pending_bytes)
+        self._flushed_bytes += self._pending_bytes
+        self._pending, self._pending_bytes = [], 0
+
+    def close(self) -> FileSummary:
+        """Write what waits and the footer; return what the file holds."""
+        if self._closed:
+            raise FormatError("the base file is closed already")
+        self.flush()
+        keys = self._keys
+        self._finish({} if keys is None else keys.footer())
+        self._output.flush()
+        size = self._output.tell() - self._start
+        self._release()
+        if keys is None:
+            return FileSummary(self._num_rows, size, None, None)
+        return FileSummary(self._num_rows, size, keys.min_key, keys.max_key)
+
+    def abort(self) -> None:
+        """Drop what waits; a file at a path stays unfinished, for the caller to delete."""
+        if not self._closed:
+            self._release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abort()
+        elif not self._closed:
+            self.close()
+
+    def _release(self) -> None:
+        self._closed = True
+        self._pending, self._pending_bytes = [], 0
+        if self._output is not self._sink:
+            self._output.close()
+
+    def _lay_out(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = []
+        for field in self._schema:
+            constant = self._constants.get(field.name)
+            if constant is not None:
+                column = _repeat(constant, batch.num_rows, field.type)
+            else:
+                index = batch.schema.get_field_index(field.name)
+                if index < 0:
+                    raise FormatError(f"column {field.name!r} of the base file is missing in the rows to write")
+                column = _as_type(batch.column(index), field)
+            if self._keys is not None and field.name == self._key_column:
+                self._keys.add(column)
+            columns.append(column)
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+class _LeftOpen:
+    """A binary file that pyarrow may write to but not close."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """Leave the file open: its owner closes it."""
+
+
+def _open(sink: Any) -> Any:
+    if isinstance(sink, pa.NativeFile):
+        return sink
+    if hasattr(sink, "write"):
+        return pa.PythonFile(_LeftOpen(sink), mode="w")
+    return pa.OSFile(str(sink), mode="wb")
+
+
+def _repeat(value: pa.Array, n: int, target: pa.DataType) -> pa.Array:
+    """Return ``n`` times the only value; without the text in memory n times where the target is a dictionary."""
+    if not pa.types.is_dictionary(target):
+        return pa.repeat(value[0], n).cast(target)
+    if value.null_count:
+        return pa.nulls(n, target)
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), n), value)
+
+
+def _as_type(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.type == field.type:
+        return column
+    if pa.types.is_dictionary(field.type):
+        if pa.types.is_dictionary(column.type):
+            return column.cast(field.type)
+        return column.cast(pa.string()).dictionary_encode()
+    if pa.types.is_dictionary(column.type) and column.type.value_type == field.type:
+        return column.dictionary_decode()
+    raise FormatError(f"column {field.name!r} has type {column.type}; the base file's schema says {field.type}")

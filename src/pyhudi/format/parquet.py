@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.errors import ConfigError, FormatError
 from pyhudi.format import basefile
-from pyhudi.format.basefile import BloomOptions, FileSummary, Footer, KeyRecorder
+from pyhudi.format.basefile import BloomOptions, Footer
 from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
 
 CODECS: Mapping[str, str] = {
@@ -39,7 +38,6 @@ UNIQUE = frozenset((COMMIT_SEQNO, RECORD_KEY))
 _DICTIONARY_TYPE = pa.dictionary(pa.int32(), pa.string())
 _SAMPLE_ROWS = 65_536
 _DISTINCT_LIMIT = 0.7
-_FIRST_RATIO = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +68,8 @@ def file_schema(schema: pa.Schema) -> pa.Schema:
     )
 
 
-class BaseFileWriter:
-    """Streams batches into one Parquet file. Use as a context manager: an error inside leaves the file unfinished.
+class BaseFileWriter(basefile.FileWriter):
+    """Streams batches into one Parquet file; see `FileWriter`.
 
     Args:
         sink: a path, or an open binary file (which stays open).
@@ -92,120 +90,29 @@ class BaseFileWriter:
         key_column: str = RECORD_KEY,
         constants: Mapping[str, str | None] | None = None,
     ) -> None:
-        self._sink = sink
-        self._schema = file_schema(schema)
-        self._avro_schema = avro_schema
         self._options = options or ParquetOptions()
-        self._keys = None if bloom is None else KeyRecorder(bloom)
-        self._key_column = key_column
-        self._constants = {name: _constant(value) for name, value in (constants or {}).items()}
-        self._output = _open(sink)
-        self._start = self._output.tell()
+        super().__init__(
+            sink,
+            file_schema(schema),
+            block_size=self._options.block_size,
+            bloom=bloom,
+            key_column=key_column,
+            constants=constants,
+        )
+        self._avro_schema = avro_schema
         self._writer: pq.ParquetWriter | None = None
-        self._pending: list[pa.RecordBatch] = []
-        self._pending_bytes = 0
-        self._flushed_bytes = 0
-        self._num_rows = 0
-        self._closed = False
 
-    @property
-    def num_rows(self) -> int:
-        """Rows taken so far."""
-        return self._num_rows
+    def _write_block(self, table: pa.Table, arrow_bytes: int) -> None:
+        groups = max(1, arrow_bytes // self._options.block_size)
+        self._open_writer(table).write_table(table, row_group_size=-(-table.num_rows // groups))
 
-    @property
-    def estimated_size(self) -> int:
-        """Bytes that the file would have if it were closed now, without the footer: measured for what is written,
-        estimated by the same ratio for what waits."""
-        written = self._output.tell() - self._start
-        ratio = written / self._flushed_bytes if self._flushed_bytes else _FIRST_RATIO
-        return int(written + ratio * self._pending_bytes)
-
-    @property
-    def buffered_bytes(self) -> int:
-        """Arrow bytes that wait in memory for the next row group."""
-        return self._pending_bytes
-
-    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Take rows. Columns are matched by name; types must be the schema's, dictionary-encoded or not."""
-        for part in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
-            if part.num_rows == 0:
-                continue
-            laid = self._lay_out(part)
-            self._pending.append(laid)
-            self._pending_bytes += sum(column.nbytes for column in laid.columns)
-            self._num_rows += part.num_rows
-            if self._pending_bytes >= self._options.block_size:
-                self.flush()
-
-    def close(self) -> FileSummary:
-        """Write what waits and the footer; return what the file holds."""
-        if self._closed:
-            raise FormatError("the base file is closed already")
-        self.flush()
+    def _finish(self, entries: dict[str, str]) -> None:
         writer = self._open_writer()
-        entries = {} if self._keys is None else self._keys.footer()
         if self._avro_schema is not None:
             entries |= {basefile.AVRO_SCHEMA_KEY: self._avro_schema, basefile.WRITER_MODEL_KEY: "avro"}
         if entries:
             writer.add_key_value_metadata(entries)
         writer.close()
-        self._output.flush()
-        size = self._output.tell() - self._start
-        self._release()
-        keys = self._keys
-        return FileSummary(
-            self._num_rows, size, None if keys is None else keys.min_key, None if keys is None else keys.max_key
-        )
-
-    def abort(self) -> None:
-        """Drop what waits; a file at a path stays unfinished, for the caller to delete."""
-        if not self._closed:
-            self._release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None:
-            self.abort()
-        elif not self._closed:
-            self.close()
-
-    def _release(self) -> None:
-        self._closed = True
-        self._pending, self._pending_bytes = [], 0
-        if self._output is not self._sink:
-            self._output.close()
-
-    def _lay_out(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = []
-        for field in self._schema:
-            constant = self._constants.get(field.name)
-            if constant is not None:
-                column = _repeat(constant, batch.num_rows, field.type)
-            else:
-                index = batch.schema.get_field_index(field.name)
-                if index < 0:
-                    raise FormatError(f"column {field.name!r} of the base file is missing in the rows to write")
-                column = _as_type(batch.column(index), field)
-            if self._keys is not None and field.name == self._key_column:
-                self._keys.add(column)
-            columns.append(column)
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
-
-    def flush(self) -> None:
-        """Write what waits in memory as row groups."""
-        if not self._pending:
-            return
-        table = pa.Table.from_batches(self._pending, self._schema).unify_dictionaries()
-        writer = self._open_writer(table)
-        groups = max(1, self._pending_bytes // self._options.block_size)
-        writer.write_table(table, row_group_size=-(-table.num_rows // groups))
-        self._flushed_bytes += self._pending_bytes
-        self._pending, self._pending_bytes = [], 0
 
     def _open_writer(self, sample: pa.Table | None = None) -> pq.ParquetWriter:
         """Open the file at the first rows, which tell what columns deserve a dictionary."""
@@ -225,60 +132,6 @@ class BaseFileWriter:
                 data_page_version="1.0",
             )
         return self._writer
-
-
-class _LeftOpen:
-    """A binary file that pyarrow may write to but not close."""
-
-    closed = False
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def write(self, data: bytes) -> None:
-        self._file.write(data)
-
-    def tell(self) -> int:
-        return int(self._file.tell())
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        """Leave the file open: its owner closes it."""
-
-
-def _open(sink: Any) -> Any:
-    if isinstance(sink, pa.NativeFile):
-        return sink
-    if hasattr(sink, "write"):
-        return pa.PythonFile(_LeftOpen(sink), mode="w")
-    return pa.OSFile(str(sink), mode="wb")
-
-
-def _constant(value: str | None) -> pa.Array:
-    return pa.array([value], pa.string())
-
-
-def _repeat(value: pa.Array, n: int, target: pa.DataType) -> pa.Array:
-    """Return ``n`` times the only value; without the text in memory n times where the target is a dictionary."""
-    if not pa.types.is_dictionary(target):
-        return pa.repeat(value[0], n).cast(target)
-    if value.null_count:
-        return pa.nulls(n, target)
-    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), n), value)
-
-
-def _as_type(column: pa.Array, field: pa.Field) -> pa.Array:
-    if column.type == field.type:
-        return column
-    if pa.types.is_dictionary(field.type):
-        if pa.types.is_dictionary(column.type):
-            return column.cast(field.type)
-        return column.cast(pa.string()).dictionary_encode()
-    if pa.types.is_dictionary(column.type) and column.type.value_type == field.type:
-        return column.dictionary_decode()
-    raise FormatError(f"column {field.name!r} has type {column.type}; the base file's schema says {field.type}")
 
 
 def _dictionary_columns(schema: pa.Schema, sample: pa.Table | None) -> list[str]:
