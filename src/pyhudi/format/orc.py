@@ -152,7 +152,7 @@ def open_file(source: Any) -> po.ORCFile:
 
 
 def read_footer(source: Any) -> Footer:
-    """Return what Hudi keeps in the footer of a base file; ``schema`` has the types in which `read_batches` gives it."""
+    """Return what Hudi keeps in the footer of a base file; ``schema`` has the types that `read_batches` gives."""
     file = open_file(source)
     entries = dict(file.metadata or {})
     schema = pa.schema([field.with_type(_read_type(field.type)) for field in file.schema])

@@ -123,7 +123,7 @@ class _PostScript:
 def with_user_metadata(tail: bytes, entries: Mapping[str, str]) -> bytes:
     """Return the end of an ORC file (whole footer and postscript at least) with user metadata added to its footer."""
     post = _PostScript.of(tail)
-    items = []
+    items: list[Field] = []
     for name, value in entries.items():
         item: list[Field] = [(_ITEM_NAME, 2, name.encode()), (_ITEM_VALUE, 2, value.encode())]
         items.append((_USER_METADATA, 2, _message(item)))

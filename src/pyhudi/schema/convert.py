@@ -77,7 +77,9 @@ def _rule(source: pa.DataType, target: pa.DataType) -> Rule | None:
         return _cast
     if t.is_timestamp(source) and t.is_timestamp(target) and source.tz == target.tz:
         return _cast
-    if (t.is_time(target) and t.is_integer(source)) or (t.is_time(source) and t.is_integer(target)):
+    if t.is_integer(source) and (t.is_time(target) or t.is_timestamp(target)):
+        return lambda array, type_: array.cast(pa.int32() if t.is_time32(type_) else pa.int64()).cast(type_)
+    if t.is_time(source) and t.is_integer(target):
         return _cast
     return None
 
