@@ -1,0 +1,85 @@
+"""What a global look-up makes of rows whose key is in another partition.
+
+Measured on Apache Hudi: where partition paths are updated, the record is deleted at its old place and inserted at the
+new one, unless the stored record wins by its ordering value, which then stays where it is. Where they are not updated,
+the record is written to its old partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
+from pyhudi.format.columns import PARTITION_PATH
+from pyhudi.spark.dedupe import ordering_values
+from pyhudi.spark.keycolumns import KeyColumns, extra_name
+from pyhudi.spark.keytext import quoted
+from pyhudi.spark.lookup import FILE_NO, OLD_PARTITION
+from pyhudi.write.columns import DELETE, ROW
+
+_PLACES, _OUT = "_pyhudi_places", "_pyhudi_out"
+
+
+def global_places(places: DataFrame, keys: KeyColumns, ordering: tuple[str, ...]) -> DataFrame:
+    """One row per key with the list of its places."""
+    base = StructType([field for field in places.schema.fields if field.name.startswith("_pyhudi_base_")])
+    stored = ordering_values(base, [extra_name(name) for name in ordering])
+    strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(stored)))
+    place = F.struct(
+        F.col(OLD_PARTITION).alias("partition"),
+        F.col(FILE_NO).alias("file_no"),
+        F.col(ROW).alias("row"),
+        strength.alias("strength"),
+    )
+    return places.groupBy(*keys.in_places).agg(F.collect_list(place).alias(_PLACES))
+
+
+def relocated(
+    found: DataFrame,
+    own: Mapping[str, Column],
+    schema: StructType,
+    ordering: tuple[str, ...],
+    *,
+    moves: bool,
+) -> DataFrame:
+    """Rows joined with the places of their keys as the rows to be written. Lazy.
+
+    *own* are the columns of the rows. The result has them with partition path and delete mark as the place demands,
+    and file number and row position, null for new records.
+    """
+    places = F.coalesce(F.col(_PLACES), F.array())
+    delete = F.coalesce(own[DELETE], F.lit(False))
+    new = own[PARTITION_PATH]
+
+    def out(partition: Column, file_no: Column, row: Column, is_delete: Column) -> Column:
+        return F.struct(
+            partition.alias("partition"), file_no.alias("file_no"), row.alias("row"), is_delete.alias("delete")
+        )
+
+    fresh = out(new, F.lit(None).cast("int"), F.lit(None).cast("bigint"), F.lit(False))
+    if not moves:
+        known = F.transform(places, lambda p: out(p["partition"], p["file_no"], p["row"], delete))
+        needed = F.size(places) == 0
+    else:
+        mine = ordering_values(schema, ordering)
+        strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(mine)))
+        # a stored record that is stronger stays; one in the same partition is left to the merge
+        staying = F.filter(places, lambda p: (p["partition"] == new) | (p["strength"] <= strength))
+        known = F.transform(
+            staying, lambda p: out(p["partition"], p["file_no"], p["row"], delete | (p["partition"] != new))
+        )
+        here = F.exists(places, lambda p: p["partition"] == new)
+        beaten = F.size(staying) < F.size(places)
+        needed = ~here & ~beaten
+    inserted = F.when(needed & ~delete, F.array(fresh)).otherwise(F.array().cast(_out_type()))
+    exploded = found.withColumn(_OUT, F.explode(F.concat(known, inserted)))
+    replaced = {PARTITION_PATH: F.col(_OUT)["partition"], DELETE: F.col(_OUT)["delete"]}
+    columns = [(replaced[name] if name in replaced else F.col(quoted([name]))).alias(name) for name in own]
+    return exploded.select(*columns, F.col(_OUT)["file_no"].alias(FILE_NO), F.col(_OUT)["row"].alias(ROW))
+
+
+def _out_type() -> str:
+    return "array<struct<partition:string,file_no:int,row:bigint,delete:boolean>>"

@@ -1,0 +1,183 @@
+"""By which columns incoming keys and the keys of base files are compared, and the look-up by scanning the files' keys.
+
+The text of a key is always right, but long: reading and hashing it is most of what a look-up costs. Where a key is made
+of numbers, dates or decimals that base files hold with the same type, comparing those columns says the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    DecimalType,
+    IntegralType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from pyhudi.config import options
+from pyhudi.config.values import ReadEngine
+from pyhudi.format.columns import RECORD_KEY
+from pyhudi.keygen import KeySpec
+from pyhudi.spark.batch import Batch
+from pyhudi.spark.keygen import jvm_zone, record_key
+from pyhudi.spark.keytext import quoted, resolve
+from pyhudi.spark.lookup import FILE_NO, BaseFiles, KeyLookup, base_rows, held_types, with_file_no
+from pyhudi.spark.types import spark_schema
+from pyhudi.write.columns import ROW
+
+_KEY = "_pyhudi_key_"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumns:
+    """Names of the compared columns in the batch; in places they are called ``_pyhudi_key_<i>``."""
+
+    names: tuple[str, ...]
+
+    @property
+    def in_places(self) -> tuple[str, ...]:
+        return tuple(f"{_KEY}{i}" for i in range(len(self.names)))
+
+    def of(self, rows: DataFrame) -> list[Column]:
+        """The batch's key columns, in the type in which they are compared."""
+        return [_compared(rows[quoted([name])], rows.schema[name].dataType) for name in self.names]
+
+    def matches(self, rows: DataFrame, places: DataFrame) -> Column:
+        """Condition that a row and a place have the same key."""
+        pairs = zip(self.of(rows), self.in_places, strict=True)
+        return reduce(and_, (mine == places[theirs] for mine, theirs in pairs))
+
+
+TEXT = KeyColumns((RECORD_KEY,))
+
+
+def _compared(column: Column, kind: DataType) -> Column:
+    # whole numbers of all widths have the same text, so they are compared as the widest
+    return column.cast("bigint") if isinstance(kind, IntegralType) else column
+
+
+def native_candidates(schema: StructType, spec: KeySpec) -> tuple[str, ...]:
+    """The key fields, if two rows have the same key text exactly when they have the same values there.
+
+    Not for texts: in keys of several fields nothing marks where a text ends. Not for timestamps, whose text depends on
+    options, nor for floats (0.0 equals -0.0).
+    """
+    if spec.auto_keys or not all(name in schema.names for name in spec.record_fields):
+        return ()
+    kinds = [schema[name].dataType for name in spec.record_fields]
+    if not all(isinstance(kind, (IntegralType, DateType, DecimalType)) for kind in kinds):
+        return ()
+    return spec.record_fields
+
+
+def scan_places(
+    rows: DataFrame, lookup: KeyLookup, files: BaseFiles, batch: Batch, extra: tuple[str, ...], *, broadcast: bool
+) -> tuple[DataFrame, KeyColumns]:
+    """Find the batch's keys by scanning the key columns of *files*. Lazy.
+
+    Gives places: key columns, file number, old partition, row position and the *extra* columns of the base rows.
+    """
+    spark = rows.sparkSession
+    native = _native_types(rows, lookup, files, batch)
+    keys = KeyColumns(tuple(native)) if native else TEXT
+    engine = lookup.opts.get_typed(options.READ_ENGINE)
+    more, exact = _extra_fields(rows, lookup, files, extra)
+    if native:
+        fields = [StructField(name, kind) for name, kind in native.items()]
+    elif lookup.virtual_keys:
+        fields, same = _fields_of_files(rows, lookup, files)
+        exact = exact and same
+    else:
+        fields = [StructField(RECORD_KEY, StringType())]
+    schema = StructType([*fields, *(field for field in more if field.name not in {f.name for f in fields})])
+    base = base_rows(spark, lookup, files, schema, engine=engine if exact else ReadEngine.ARROW)
+    base = _within(base, keys, batch)
+    texts = [F.col(RECORD_KEY)]
+    if native:
+        texts = [_compared(F.col(quoted([field.name])), field.dataType) for field in fields]
+    elif lookup.virtual_keys:
+        zone = jvm_zone(spark) if lookup.spec.consistent_timestamps else "UTC"
+        texts = [record_key(schema, lookup.spec, zone)]
+    kept = [F.col(quoted([n])).cast(resolve(rows.schema, n, "ordering")[1]).alias(extra_name(n)) for n in extra]
+    reference = FILE_NO if FILE_NO in base.columns else "_pyhudi_file_name"
+    named = [text.alias(name) for text, name in zip(texts, keys.in_places, strict=True)]
+    base = base.select(*named, reference, ROW, *kept)
+    if broadcast:
+        incoming = rows.select(*(c.alias(f"{_KEY}in_{i}") for i, c in enumerate(keys.of(rows))))
+        same_key = reduce(and_, (base[n] == incoming[f"{_KEY}in_{i}"] for i, n in enumerate(keys.in_places)))
+        base = base.join(F.broadcast(incoming), same_key, "left_semi")
+    return with_file_no(spark, base, files), keys
+
+
+def extra_name(name: str) -> str:
+    """What a base column is called in places."""
+    return "_pyhudi_base_" + name
+
+
+def _within(base: DataFrame, keys: KeyColumns, batch: Batch) -> DataFrame:
+    """Only rows within the batch's range of keys; Spark's readers skip row groups by it."""
+    for name in keys.names:
+        least, most = batch.ranges.get(name, (None, None))
+        if name in base.columns and least is not None and most is not None:
+            base = base.where(F.col(quoted([name])).between(F.lit(least), F.lit(most)))
+    return base
+
+
+def _native_types(rows: DataFrame, lookup: KeyLookup, files: BaseFiles, batch: Batch) -> dict[str, DataType]:
+    """The types of the key fields in the files when keys can be compared by them, else nothing."""
+    names = native_candidates(rows.schema, lookup.spec)
+    if not names or batch.nulls or not set(names) <= set(batch.ranges):
+        return {}
+    held = held_types(lookup.client, files, names)
+    found: dict[str, DataType] = {}
+    for name in names:
+        kinds = held[name]
+        first = next(iter(kinds))
+        if len(kinds) != 1 or first is None:
+            return {}
+        kind = _spark_type(first)
+        mine = rows.schema[name].dataType
+        if kind != mine and not (isinstance(kind, IntegralType) and isinstance(mine, IntegralType)):
+            return {}
+        found[name] = kind
+    return found
+
+
+def _fields_of_files(rows: DataFrame, lookup: KeyLookup, files: BaseFiles) -> tuple[list[StructField], bool]:
+    """The columns that keys are made of as the files have them, and whether all files have them so."""
+    tops = dict.fromkeys(name if name in rows.columns else name.split(".")[0] for name in lookup.spec.record_fields)
+    return _held_fields(rows, lookup, files, tuple(tops))
+
+
+def _extra_fields(
+    rows: DataFrame, lookup: KeyLookup, files: BaseFiles, extra: tuple[str, ...]
+) -> tuple[list[StructField], bool]:
+    return _held_fields(rows, lookup, files, extra) if extra else ([], True)
+
+
+def _held_fields(
+    rows: DataFrame, lookup: KeyLookup, files: BaseFiles, names: tuple[str, ...]
+) -> tuple[list[StructField], bool]:
+    held = held_types(lookup.client, files, names)
+    fields: list[StructField] = []
+    exact = True
+    for name in names:
+        kinds: set[Any] = {kind for kind in held[name] if kind is not None}
+        exact = exact and len(kinds) <= 1
+        kind = _spark_type(next(iter(kinds))) if len(kinds) == 1 else resolve(rows.schema, name, "look-up")[1]
+        fields.append(StructField(name, kind))
+    return fields, exact
+
+
+def _spark_type(kind: pa.DataType) -> DataType:
+    return spark_schema(pa.schema([("c", kind)])).fields[0].dataType

@@ -1,0 +1,197 @@
+"""The keys that base files hold, with the file and the row where each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from pyhudi.config import Options, options
+from pyhudi.config.values import IndexType, MergeMode, ReadEngine
+from pyhudi.format import basefile
+from pyhudi.keygen import KeySpec
+from pyhudi.read.file_schemas import file_schema
+from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.schema.spark_json import from_spark_json
+from pyhudi.spark.files import read_files
+from pyhudi.spark.keytext import quoted
+from pyhudi.storage import Storage
+from pyhudi.table.merging import MergeSettings
+from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.write.basereader import open_base
+from pyhudi.write.columns import ROW
+
+FILE_NO, OLD_PARTITION = "_pyhudi_file_no", "_pyhudi_old_partition"
+_NAME, _PATH = "_pyhudi_file_name", "_pyhudi_file_path"
+_THREADS = 16
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLookup:
+    """The table in which keys are looked up, and how."""
+
+    client: TableMetaClient
+    spec: KeySpec
+    merging: MergeSettings
+    opts: Options
+
+    @property
+    def index(self) -> IndexType:
+        """How keys are found."""
+        return self.opts.get_typed(options.INDEX_TYPE)
+
+    @property
+    def ordering_fields(self) -> tuple[str, ...]:
+        """The columns by which a stored record can win over an incoming one."""
+        if self.merging.mode is not MergeMode.EVENT_TIME_ORDERING:
+            return ()
+        return self.merging.ordering_fields
+
+    @property
+    def virtual_keys(self) -> bool:
+        """Whether the files hold no keys, only the columns they are made of."""
+        return not self.client.config.populate_meta_fields
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFiles:
+    """Base files to be searched: ``table`` has file_no (its position), partition, file_id, base_path, base_instant."""
+
+    table: pa.Table
+
+    @classmethod
+    def of(cls, slices: pa.Table, partitions: Sequence[str] | None) -> BaseFiles:
+        """The base files of the slices of some partitions (None: all)."""
+        keep = pc.is_valid(slices["base_path"])
+        if partitions is not None:
+            keep = pc.and_(keep, pc.is_in(slices["partition"], value_set=pa.array(partitions, pa.string())))
+        found = slices.filter(keep).select(["partition", "file_id", "base_path", "base_instant"]).combine_chunks()
+        return cls(found.append_column("file_no", pa.array(range(found.num_rows), pa.int32())))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def names(self) -> pa.Array:
+        """File names without their folders."""
+        return pc.replace_substring_regex(self.table["base_path"], "^.*/", "").combine_chunks()
+
+    def frame(self, spark: SparkSession, *columns: str) -> DataFrame:
+        """Columns of the table as a small DataFrame, under the names of the helper columns."""
+        kinds = {
+            "file_no": (FILE_NO, IntegerType()),
+            "partition": (OLD_PARTITION, StringType()),
+            "base_path": (_PATH, StringType()),
+            "file_id": ("_pyhudi_old_file_id", StringType()),
+            "name": (_NAME, StringType()),
+        }
+        data = [self.names() if c == "name" else self.table[c] for c in columns]
+        schema = StructType([StructField(*kinds[c]) for c in columns])
+        rows = list(zip(*(column.to_pylist() for column in data), strict=True))
+        return spark.createDataFrame(rows, schema, verifySchema=False)
+
+
+def held_types(client: TableMetaClient, files: BaseFiles, names: Sequence[str]) -> dict[str, set[pa.DataType | None]]:
+    """The types that the files have for columns; None where a file lacks one.
+
+    Commit metadata says it for all files of one write; archived writes are asked through one file each.
+    """
+    active = client.active_timeline()
+    first: dict[str, str] = {}
+    for instant, path in zip(*(files.table[c].to_pylist() for c in ("base_instant", "base_path")), strict=True):
+        first.setdefault(instant, path)
+
+    def schema_of(instant: str) -> pa.Schema:
+        found = active.timeline.find(instant)
+        if found is not None and found.is_completed and found.is_write:
+            text = active.commit_metadata(found).schema_json
+            if text:
+                return from_avro(text)
+        return file_schema(client.storage, first[instant])
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        schemas = list(pool.map(schema_of, first))
+    return {n: {s.field(n).type if n in s.names else None for s in schemas} for n in names}
+
+
+def base_rows(
+    spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType, *, engine: ReadEngine
+) -> DataFrame:
+    """Columns of base files with ``_pyhudi_row`` and a reference to the file: ``_pyhudi_file_no`` or, when Spark itself
+    reads the files, ``_pyhudi_file_name``.
+
+    *engine* ARROW: our own reader on the executors, which casts to *schema*; SPARK: Spark's, which needs files that
+    hold exactly these types; AUTO: Spark's for parquet that it can reach.
+    """
+    paths = files.table["base_path"].to_pylist()
+    unique = pc.count_distinct(files.names()).as_py() == len(files)
+    parquet = all(path.endswith(".parquet") for path in paths)
+    if engine is not ReadEngine.ARROW and parquet and unique:
+        try:
+            uris = [lookup.client.storage.uri(path) for path in paths]
+            found = read_files(spark, schema, uris)
+            return found.select(
+                *(quoted([name]) for name in schema.names),
+                F.col("_metadata.file_name").alias(_NAME),
+                F.col("_metadata.row_index").alias(ROW),
+            )
+        except PySparkException as error:
+            if "No FileSystem for scheme" not in str(error) and "ClassNotFoundException" not in str(error):
+                raise
+    return _arrow_rows(spark, lookup.client.storage, files, schema)
+
+
+def with_file_no(spark: SparkSession, rows: DataFrame, files: BaseFiles) -> DataFrame:
+    """Rows of `base_rows` with ``_pyhudi_file_no`` and ``_pyhudi_old_partition``."""
+    if _NAME in rows.columns:
+        known = F.broadcast(files.frame(spark, "name", "file_no", "partition"))
+        return rows.join(known, _NAME).drop(_NAME)
+    return rows.join(F.broadcast(files.frame(spark, "file_no", "partition")), FILE_NO)
+
+
+def _arrow_rows(spark: SparkSession, storage: Storage, files: BaseFiles, schema: StructType) -> DataFrame:
+    target = from_spark_json(schema.json())
+    out = StructType([*schema.fields, StructField(FILE_NO, IntegerType()), StructField(ROW, LongType())])
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Batches:
+        for batch in batches:
+            for number, path in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+                yield from positioned_rows(storage, path, number, target)
+
+    tasks = max(1, min(len(files), 4 * int(spark.conf.get("spark.sql.shuffle.partitions") or 200)))
+    paths = files.frame(spark, "file_no", "base_path").repartition(tasks)
+    return paths.mapInArrow(read, out)
+
+
+def positioned_rows(storage: Storage, path: str, number: int, schema: pa.Schema) -> Batches:
+    """The rows of a base file with exactly the columns of *schema* (null where it lacks one), the file's number and the
+    row's position, batch by batch."""
+    start = 0
+    with open_base(storage, path, schema) as batches:
+        for batch in batches:
+            have = batch.schema.names
+            columns: list[pa.Array] = [
+                batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type)
+                for f in schema
+            ]
+            end = start + batch.num_rows
+            columns.append(pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows))
+            columns.append(pa.array(np.arange(start, end, dtype=np.int64)))
+            yield pa.RecordBatch.from_arrays(columns, names=[*schema.names, FILE_NO, ROW])
+            start = end
+
+
+def read_footer(storage: Storage, path: str) -> basefile.Footer:
+    """The footer of a base file of either format."""
+    from pyhudi.format import orc, parquet
+
+    with storage.open_input(path) as source:
+        return orc.read_footer(source) if path.endswith(".orc") else parquet.read_footer(source)

@@ -1,0 +1,141 @@
+"""Tagging: where in the table the key of every incoming row is.
+
+The tagged rows have ``_pyhudi_file_id``, ``_pyhudi_base_path`` and ``_pyhudi_row``, null for new records. A base file
+may hold a key more than once; every place makes a row. Deletes of keys that are nowhere are left out.
+
+A look-up has two steps. First the incoming keys are found in the base files: narrow rows, with the incoming keys
+broadcast when they are not too many, so that the table's keys are never shuffled. Then the rows get the places found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.config import options
+from pyhudi.config.values import IndexType
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.format.columns import PARTITION_PATH
+from pyhudi.spark.batch import Batch, summarize
+from pyhudi.spark.bloomlookup import bloom_places
+from pyhudi.spark.dedupe import dedupe
+from pyhudi.spark.globaltag import global_places, relocated
+from pyhudi.spark.keycolumns import KeyColumns, native_candidates, scan_places
+from pyhudi.spark.keytext import quoted
+from pyhudi.spark.lookup import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup
+from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW
+
+__all__ = ["KeyLookup", "tag", "untagged"]
+
+_GLOBAL = frozenset({IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM})
+_BLOOM = frozenset({IndexType.BLOOM, IndexType.GLOBAL_BLOOM})
+_KNOWN = _GLOBAL | _BLOOM | {IndexType.SIMPLE}
+_FOUND_PATH, _FOUND_ID = "_pyhudi_file_path", "_pyhudi_old_file_id"
+
+
+def untagged(rows: DataFrame) -> DataFrame:
+    """Rows of which none is in the table: no places, and no deletes."""
+    if DELETE in rows.columns:
+        rows = rows.where(~F.coalesce(F.col(DELETE), F.lit(False)))
+    nulls = {FILE_ID: "string", BASE_PATH: "string", ROW: "bigint"}
+    rows = rows.withColumn(DELETE, F.lit(False))
+    return rows.withColumns({name: F.lit(None).cast(kind) for name, kind in nulls.items()})
+
+
+def tag(
+    rows: DataFrame,
+    slices: pa.Table,
+    lookup: KeyLookup,
+    *,
+    combine: bool = False,
+    hard_deletes: bool = False,
+    batch: Batch | None = None,
+) -> DataFrame:
+    """The tagged rows.
+
+    *rows* have keys and ``_pyhudi_delete``; *slices* (SLICE_SCHEMA) are the file groups to search. *combine*: rows of
+    one key are merged first (`dedupe`), which costs nothing when no key comes twice. *hard_deletes*: rows are deletes
+    that win whatever their ordering values say. With a global index a row may come out as a delete at its old place and
+    a new record at the new one, or with the partition path it had before.
+
+    Runs a Spark job over *rows* (`summarize`, unless *batch* is given), for BLOOM another over the files' footers.
+    Evaluating the result evaluates *rows* twice: persist them before if they are expensive.
+
+    Raises:
+        UnsupportedTableError: the index is not supported.
+    """
+    if lookup.index not in _KNOWN:
+        raise UnsupportedTableError(
+            f"{options.INDEX_TYPE.key}={lookup.index} is not supported yet; use one of {', '.join(sorted(_KNOWN))}"
+        )
+    if lookup.spec.auto_keys:
+        return untagged(rows)
+    everywhere = lookup.index in _GLOBAL
+    if len(BaseFiles.of(slices, None)) == 0:
+        return untagged(dedupe(rows, lookup.merging, global_keys=everywhere) if combine else rows)
+    batch = batch or summarize(rows, native_candidates(rows.schema, lookup.spec), global_keys=everywhere)
+    doubled = batch.has_duplicates
+    if combine and doubled:
+        rows, doubled = dedupe(rows, lookup.merging, global_keys=everywhere), False
+    files = BaseFiles.of(slices, None if everywhere else batch.partitions)
+    if len(files) == 0 or batch.rows == 0:
+        return untagged(rows)
+    search = _Search(rows, lookup, files, batch, doubled)
+    return search.tag_everywhere(hard_deletes) if everywhere else search.tag_in_partition()
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    rows: DataFrame
+    lookup: KeyLookup
+    files: BaseFiles
+    batch: Batch
+    doubled: bool
+
+    @property
+    def _small(self) -> bool:
+        """Whether the batch's keys may be broadcast."""
+        return self.batch.rows <= self.lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
+
+    def _places(self, extra: tuple[str, ...] = ()) -> tuple[DataFrame, KeyColumns]:
+        """Where keys of the batch are: key columns, file number, old partition, row position, *extra* base columns."""
+        small = self._small
+        if self.lookup.index in _BLOOM and not self.lookup.virtual_keys:
+            return bloom_places(self.rows, self.lookup, self.files, extra)
+        return scan_places(self.rows, self.lookup, self.files, self.batch, extra, broadcast=small)
+
+    def tag_in_partition(self) -> DataFrame:
+        places, keys = self._places()
+        small = self._small
+        rows = self.rows
+        condition = keys.matches(rows, places) & (rows[PARTITION_PATH] == places[OLD_PARTITION])
+        found = rows.join(F.broadcast(places) if small else places, condition, "left")
+        kept = found.where(~F.coalesce(rows[DELETE], F.lit(False)) | places[FILE_NO].isNotNull())
+        own = [rows[quoted([name])] for name in rows.columns]
+        return self._named(kept.select(*own, places[FILE_NO], places[ROW]))
+
+    def tag_everywhere(self, hard_deletes: bool) -> DataFrame:
+        update = options.BLOOM_UPDATE_PARTITION_PATH
+        if self.lookup.index is IndexType.GLOBAL_SIMPLE:
+            update = options.SIMPLE_UPDATE_PARTITION_PATH
+        moves = self.lookup.opts.get_typed(update)
+        ordering = () if hard_deletes or not moves else self.lookup.ordering_fields
+        places, keys = self._places(ordering)
+        gathered = global_places(places, keys, ordering)
+        rows = self.rows
+        chosen = F.broadcast(gathered) if self._small else gathered
+        found = rows.join(chosen, keys.matches(rows, gathered), "left")
+        own = {name: rows[quoted([name])] for name in rows.columns}
+        return self._named(relocated(found, own, rows.schema, ordering, moves=moves))
+
+    def _named(self, rows: DataFrame) -> DataFrame:
+        """Replace file numbers by file group and path."""
+        known = self.files.frame(rows.sparkSession, "file_no", "file_id", "base_path")
+        names = [name for name in rows.columns if name not in (FILE_NO, ROW)]
+        named = rows.join(F.broadcast(known), FILE_NO, "left")
+        columns: list[str | Column] = [quoted([name]) for name in names]
+        columns += [F.col(_FOUND_ID).alias(FILE_ID), F.col(_FOUND_PATH).alias(BASE_PATH), F.col(ROW)]
+        return named.select(*columns)
