@@ -59,17 +59,16 @@ def _facts(detail: Mapping[str, Any]) -> Table:
 
 
 def _instants(history: pa.Table) -> Table:
-    columns = ["instant", "action", "operation", "state", "files", "inserted", "updated", "deleted", "written"]
+    columns = ["instant", "what", "files", "inserted", "updated", "deleted", "written"]
     shown = history.slice(0, INSTANTS_SHOWN).to_pylist()
     title = f"Instants (newest {len(shown)} of {history.num_rows})"
-    result = _table(title, [(name, "left" if i < 4 else "right") for i, name in enumerate(columns)])
+    result = _table(title, [(name, "left" if i < 2 else "right") for i, name in enumerate(columns)])
     for row in shown:
         counts = (row["files_written"], row["rows_inserted"], row["rows_updated"], row["rows_deleted"])
+        what = (row["operation"] or row["action"]).lower()
         result.add_row(
             instant_text(row["requested"]),
-            row["action"],
-            (row["operation"] or "").lower(),
-            row["state"].lower(),
+            what if row["state"].lower() == "completed" else f"{what}, {row['state'].lower()}",
             *map(count_text, counts),
             bytes_text(row["bytes_written"]),
         )
@@ -101,9 +100,11 @@ def _table(title: str | None, columns: Iterable[tuple[str, Any]], *, header: boo
     from rich import box
     from rich.table import Table
 
-    result = Table(title=title, title_justify="left", title_style="bold", show_header=header, box=box.SIMPLE_HEAD)
+    result = Table(
+        title=title, title_justify="left", title_style="bold", show_header=header, box=box.SIMPLE_HEAD, pad_edge=False
+    )
     for name, justify in columns:
-        result.add_column(name, justify=justify)
+        result.add_column(name, justify=justify, no_wrap=justify == "right")
     return result
 
 

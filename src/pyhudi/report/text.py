@@ -22,8 +22,8 @@ def bytes_text(size: int | None) -> str:
 
 
 def instant_text(instant: str) -> str:
-    """``20261121094947775`` as ``2026-11-21 09:49:47.775``; other forms as they are."""
+    """``20261121094947775`` as ``2026-11-21 09:49:47``; other forms as they are."""
     if len(instant) != 17 or not instant.isdigit() or instant.startswith("0000"):
         return instant
     day = f"{instant[:4]}-{instant[4:6]}-{instant[6:8]}"
-    return f"{day} {instant[8:10]}:{instant[10:12]}:{instant[12:14]}.{instant[14:]}"
+    return f"{day} {instant[8:10]}:{instant[10:12]}:{instant[12:14]}"
