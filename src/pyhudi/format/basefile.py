@@ -169,6 +169,10 @@ class FileWriter(ABC):
     def _finish(self, entries: dict[str, str]) -> None:
         """Write the footer with these entries, also when there were no rows."""
 
+    @abstractmethod
+    def _discard(self) -> None:
+        """Let go of what would write a footer later on."""
+
     @property
     def num_rows(self) -> int:
         """Rows taken so far."""
@@ -225,6 +229,7 @@ class FileWriter(ABC):
     def abort(self) -> None:
         """Drop what waits; a file at a path stays unfinished, for the caller to delete."""
         if not self._closed:
+            self._discard()
             self._release()
 
     def __enter__(self) -> Self:

@@ -69,6 +69,9 @@ class OrcFileWriter(basefile.FileWriter):
             entries[AVRO_SCHEMA_KEY] = self._avro_schema
         self._output.write(with_user_metadata(bytes(tail), entries))
 
+    def _discard(self) -> None:
+        self._writer.is_open = False  # else it would write a footer when it is collected
+
 
 class _HeldBack:
     """Passes bytes on to a file, except those of the last act, which are kept to be changed."""

@@ -114,6 +114,10 @@ class BaseFileWriter(basefile.FileWriter):
             writer.add_key_value_metadata(entries)
         writer.close()
 
+    def _discard(self) -> None:
+        if self._writer is not None:
+            self._writer.is_open = False  # else it would write a footer when it is collected
+
     def _open_writer(self, sample: pa.Table | None = None) -> pq.ParquetWriter:
         """Open the file at the first rows, which tell what columns deserve a dictionary."""
         if self._writer is None:
