@@ -35,6 +35,9 @@ NOT_YET: dict[str, tuple[str, ...]] = {
 }
 """Subject of the missing feature → ``table:kind`` of the queries that wait for it."""
 
+TIMESTAMP_PARTITION = ("v9_cow_ts_keygen", "created")
+"""Table and column of a timestamp key generator: the files hold numbers, Apache Hudi shows them as text."""
+
 EMPTY_PARTITION_VALUE = ("v9_cow_complex_keys", "a:k,6,b:6")
 """A row whose partition column ``p1`` was written as an empty string. Apache Hudi takes the value from the path, where
 empty and null look alike, and reads null; we read what the file has."""
@@ -143,7 +146,10 @@ def expected_rows(golden: Golden, query: Query, columns: list[str]) -> list[tupl
 
 
 def _as_written(golden: Golden, query: Query, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The row without Apache Hudi's two faults with encoded partition values (``docs/differences.md``)."""
+    """The row without Apache Hudi's faults with partition values (``docs/differences.md``)."""
+    if golden.name == TIMESTAMP_PARTITION[0]:
+        place = query.columns.index(TIMESTAMP_PARTITION[1])
+        return (*row[:place], int(row[place]), *row[place + 1 :])
     if golden.name != EMPTY_PARTITION_VALUE[0]:
         return row
     place, key = query.columns.index("p1"), query.columns.index("_hoodie_record_key")
