@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.config import Options
-from pyhudi.errors import InstantNotFoundError, NotAHudiTableError, SetupError
+from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError, SetupError
 from pyhudi.read.filters import Filter, RowFilter
 from pyhudi.read.inspect import Inspect, history
 from pyhudi.read.instants import QueryTime
@@ -138,7 +138,7 @@ class HudiTable:
             "ordering_fields": list(config.ordering_fields),
             "merge_mode": str(config.merge_mode),
             "base_file_format": str(config.base_file_format),
-            "timezone": config.timezone,
+            "timezone": str(config.timezone),
             "metadata_partitions": list(config.metadata_partitions),
             "partitions": len(slices["partition"].unique()),
             "file_groups": slices.num_rows,
@@ -208,6 +208,22 @@ class HudiTable:
     def insert_overwrite_table(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
         """Replace all records of the table."""
         return self._write(df, "insert_overwrite_table", options)
+
+    def delete_partition(
+        self, partitions: Sequence[str] | DataFrame, options: Mapping[str, object] | None = None
+    ) -> WriteResult:
+        """Drop whole partitions, given by path (``*`` stands for any text) or as those that the rows of a DataFrame
+        belong to."""
+        if isinstance(partitions, str):
+            raise ConfigError(f"delete_partition takes a list of partition paths, not the text {partitions!r}")
+        if not isinstance(partitions, Sequence):
+            return self._write(partitions, "delete_partition", options)
+        from pyhudi.spark.session import active_session
+        from pyhudi.spark.types import spark_schema
+
+        nothing = active_session().createDataFrame([], spark_schema(self.schema))
+        paths = {"hoodie.datasource.write.partitions.to.delete": ",".join(partitions)}
+        return self._write(nothing, "delete_partition", {**(options or {}), **paths})
 
     def _write(self, df: DataFrame, operation: str, options: Mapping[str, object] | None) -> WriteResult:
         from pyhudi.spark.writer import write

@@ -94,7 +94,7 @@ def test_partition_fields_given_as_an_option_win(spark, written):
 
 
 def test_other_formats_do_not_notice(spark, tmp_path, written):
-    spark.range(5).write.partitionBy("id").mode("overwrite").parquet(str(tmp_path / "p"))
+    spark.range(5).selectExpr("id", "id v").write.partitionBy("id").mode("overwrite").parquet(str(tmp_path / "p"))
     spark.range(5).write.format("json").option("compression", "none").save(str(tmp_path / "j"))
     assert spark.read.parquet(str(tmp_path / "p")).count() == 5
     assert spark.read.format("json").schema("id long").load(str(tmp_path / "j")).count() == 5

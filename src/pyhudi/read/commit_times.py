@@ -39,6 +39,15 @@ class CommitTimes:
             return cls(after=earlier[-1], up_to=last)
         return cls(any_of=tuple(sorted(wanted)))
 
+    def __str__(self) -> str:
+        bounds = {
+            "> ": self.after,
+            "<= ": self.up_to,
+            "in ": None if self.any_of is None else f"{len(self.any_of)} instants",
+            "not in ": f"{len(self.none_of)} instants" if self.none_of else None,
+        }
+        return " and ".join(f"{COMMIT_TIME} {op}{bound}" for op, bound in bounds.items() if bound is not None)
+
     def arrow(self) -> pc.Expression:
         """As a pyarrow expression."""
         time = pc.field(COMMIT_TIME)

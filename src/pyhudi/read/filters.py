@@ -115,6 +115,15 @@ class RowFilter:
         used = {resolve_column(term.column, schema)[0] for group in self.anyof for term in group}
         return [name for name in schema.names if name in used]
 
+    def __str__(self) -> str:
+        if self.sql is not None:
+            return self.sql
+        if self.expression is not None:
+            return str(self.expression)
+        return " or ".join(
+            "(" + " and ".join(f"{t.column} {t.op} {t.value!r}" for t in group) + ")" for group in self.anyof
+        )
+
 
 def resolve_column(column: str, schema: pa.Schema) -> list[str]:
     """The path of a column: its name as it is, or the steps of a dotted path.

@@ -37,6 +37,22 @@ def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
     return builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "32768")
 
 
+def active_session() -> SparkSession:
+    """The session that is running.
+
+    Raises:
+        SetupError: there is none.
+    """
+    from pyspark.sql import SparkSession as Session
+
+    found = Session.getActiveSession()
+    if found is None:
+        raise SetupError(
+            "there is no Spark session; start one with pyhudi.configure_spark(SparkSession.builder).getOrCreate()"
+        )
+    return found
+
+
 def check_packages() -> None:
     """Refuse a PySpark that is missing or out of range, and a missing pandas, which PySpark's Arrow functions need.
 

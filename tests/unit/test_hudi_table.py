@@ -1,0 +1,208 @@
+"""The facade, as far as it needs no Spark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi import HudiTable
+from pyhudi.errors import (
+    ConfigError,
+    InstantNotFoundError,
+    InvalidOptionError,
+    NotAHudiTableError,
+    QueryError,
+    SetupError,
+    TableExistsError,
+)
+from pyhudi.timeline.instants import Action
+from tests.tables import HandMadeTable, at
+
+
+@pytest.fixture
+def made(tmp_path) -> HandMadeTable:
+    table = HandMadeTable(tmp_path / "t")
+    table.write(
+        10, {("a", "f1"): [{"id": "x", "p": "a", "v": 1}], ("b", "f2"): [{"id": "z", "p": "b", "v": 1}]}, done=12
+    )
+    rows = [{"id": "x", "p": "a", "v": 2}, {"id": "y", "p": "a", "v": 3}]
+    table.write(20, {("a", "f1"): rows}, done=25)
+    return table
+
+
+@pytest.fixture
+def table(made) -> HudiTable:
+    return HudiTable.for_path(str(made.root))
+
+
+def test_what_a_table_is(table, made):
+    assert repr(table) == f"HudiTable({str(made.root)!r}, name='t', COPY_ON_WRITE, version 9)"
+    assert table.path == f"file://{made.root}"
+    assert table.schema.names[5:] == ["id", "p", "v"]
+    assert table.latest_instant == at(20)
+    assert table.completion_of(at(20)) == at(25)
+    with pytest.raises(InstantNotFoundError, match=at(15)):
+        table.completion_of(at(15))
+
+
+def test_version_6_goes_on_from_the_instant_itself(tmp_path):
+    made = HandMadeTable(tmp_path / "t", 6)
+    made.write(10, {("a", "f1"): [{"id": "x", "p": "a", "v": 1}]})
+    assert HudiTable.for_path(str(made.root)).completion_of(at(10)) == at(10)
+
+
+def test_there_is_no_table(tmp_path):
+    assert not HudiTable.exists(str(tmp_path))
+    with pytest.raises(NotAHudiTableError, match=str(tmp_path)):
+        HudiTable.for_path(str(tmp_path))
+
+
+def test_a_new_table(tmp_path):
+    options = {
+        "hoodie.table.name": "new",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "p",
+    }
+    table = HudiTable.create(str(tmp_path / "n"), options)
+    assert HudiTable.exists(str(tmp_path / "n"))
+    assert (table.latest_instant, table.schema, table.scan().to_arrow().num_rows) == (None, pa.schema([]), 0)
+    assert table.detail()["record_keys"] == ["id"]
+    assert table.history().num_rows == table.inspect.files().num_rows == table.inspect.partitions().num_rows == 0
+    assert table.inspect.commits().num_rows == 0
+    with pytest.raises(TableExistsError):
+        HudiTable.create(str(tmp_path / "n"), options)
+
+
+def test_scans(table):
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ["x", "y", "z"]
+    assert table.scan([("p", "=", "a")], ["v"]).to_arrow().to_pydict() == {"v": [2, 3]}
+    assert table.scan(columns=["v"], as_of=at(10)).to_arrow().to_pydict() == {"v": [1, 1]}
+    assert table.scan(columns=["id"], begin=at(12)).to_arrow().to_pydict() == {"id": ["x", "y"]}
+    assert table.scan(begin=at(12), end=at(24)).to_arrow().num_rows == 0
+    assert table.scan(read_optimized=True).count() == 3
+    assert table.scan([("v", ">", 1)]).count() == 2
+
+
+def test_a_scan_is_immutable(table):
+    scan = table.scan()
+    narrower = scan.select("v").filter([("v", ">", 2)])
+    assert scan.columns is None
+    assert narrower.to_arrow().to_pydict() == {"v": [3]}
+    assert scan.count() == 3
+    assert narrower.plan().columns == ("v",)
+
+
+def test_a_scan_sees_the_table_as_it_is_then(table, made):
+    scan = table.scan()
+    assert scan.count() == 3
+    made.write(30, {("c", "f3"): [{"id": "n", "p": "c", "v": 9}]})
+    assert scan.count() == 4
+
+
+def test_results_for_other_libraries(table):
+    scan = table.scan(columns=["id", "v"])
+    assert scan.to_pandas()["v"].sum() == 6
+    assert scan.to_polars()["v"].sum() == 6
+    assert scan.to_duckdb().sum("v").fetchall() == [(6,)]
+    reader = scan.to_batches()
+    assert reader.schema.names == ["id", "v"]
+    assert sum(batch.num_rows for batch in reader) == 3
+
+
+def test_a_missing_library_is_named(table, monkeypatch):
+    import builtins
+
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "polars":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr("importlib.import_module", lambda name: without(name))
+    with pytest.raises(SetupError, match=r"pip install 'pyhudi\[polars\]'"):
+        table.scan().to_polars()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"as_of": "yesterday"}, InvalidOptionError, "yesterday"),
+        ({"end": at(20)}, QueryError, "needs begin"),
+        ({"columns": ["nope"]}, QueryError, "nope"),
+        ({"filter": [("nope", "=", 1)]}, QueryError, "nope"),
+        ({"filter": "v > 1"}, QueryError, "only to_spark"),
+    ],
+)
+def test_scans_that_cannot_be(table, arguments, error, message):
+    with pytest.raises(error, match=message):
+        table.scan(**arguments).to_arrow()
+
+
+def test_history(table, made):
+    made.write(30, {("a", "f9"): []}, pending=True)
+    rows = table.history().to_pylist()
+    assert [(r["requested"], r["completed"], r["state"], r["operation"], r["rows_written"]) for r in rows] == [
+        (at(30), None, "INFLIGHT", None, None),
+        (at(20), at(25), "COMPLETED", "UPSERT", 2),
+        (at(10), at(12), "COMPLETED", "UPSERT", 2),
+    ]
+    assert rows[2]["files_written"] == rows[2]["partitions"] == 2
+    assert table.history(archived=True).num_rows == 3
+
+
+def test_inspect(table):
+    files = table.inspect.files()
+    assert files["path"].to_pylist() == [f"a/f1_0-0-0_{at(20)}.parquet", f"b/f2_0-0-0_{at(10)}.parquet"]
+    assert table.inspect.files(all_versions=True).num_rows == 3
+    assert table.inspect.file_slices()["base_instant"].to_pylist() == [at(20), at(10)]
+    assert table.inspect.file_slices(all_versions=True).num_rows == 3
+    partitions = table.inspect.partitions().to_pylist()
+    assert [(r["partition"], r["p"], r["file_groups"], r["latest_instant"]) for r in partitions] == [
+        ("a", "a", 1, at(20)),
+        ("b", "b", 1, at(10)),
+    ]
+    assert sum(r["size"] for r in partitions) == sum(files["size"].to_pylist())
+    commits = table.inspect.commits()
+    assert commits["file_id"].to_pylist() == ["f1", "f2", "f1"]
+    assert commits["rows_written"].to_pylist() == [1, 1, 2]
+
+
+def test_inspect_counts_logs(tmp_path):
+    made = HandMadeTable(tmp_path / "t", properties={"hoodie.table.type": "MERGE_ON_READ"})
+    made.write(10, {("a", "f1"): [{"id": "x", "p": "a", "v": 1}]}, action=Action.DELTA_COMMIT)
+    made.write(20, {}, action=Action.DELTA_COMMIT)
+    (made.root / "a" / f".f1_{at(20)}.log.1_0-0-0").write_bytes(b"12345")
+    table = HudiTable.for_path(str(made.root))
+    (partition,) = table.inspect.partitions().to_pylist()
+    assert partition["log_files"] == 1
+    assert partition["size"] == sum(table.inspect.files()["size"].to_pylist())
+    assert table.inspect.files()["kind"].to_pylist() == ["log", "base"]
+    assert table.scan().plan().needs_merging == 1
+
+
+def test_detail_and_its_page(table):
+    detail = table.detail()
+    assert (detail["name"], detail["table_version"], detail["files"], detail["partitions"]) == ("t", 9, 2, 2)
+    assert detail["latest_completion"] == at(25)
+    page = table._repr_html_()
+    assert at(20) in page
+    assert "<table>" in page
+
+
+def test_markup_in_names_is_escaped(tmp_path):
+    made = HandMadeTable(tmp_path / "t", properties={"hoodie.table.name": "<b>bold</b>"})
+    made.write(10, {("a", "f1"): [{"id": "x", "p": "a", "v": 1}]})
+    assert "<b>" not in HudiTable.for_path(str(made.root))._repr_html_()
+
+
+def test_partitions_to_delete_are_a_list(table):
+    with pytest.raises(ConfigError, match="takes a list"):
+        table.delete_partition("a")
+
+
+def test_the_public_names():
+    assert set(pyhudi.__all__) >= {"HudiTable", "activate", "configure_spark"}
+    with pytest.raises(AttributeError, match="nothing_here"):
+        _ = pyhudi.nothing_here
