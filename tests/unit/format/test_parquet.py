@@ -199,10 +199,14 @@ def test_bad_rows_are_refused() -> None:
 
 
 def test_error_leaves_the_file_unfinished(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), BaseFileWriter(tmp_path / "f.parquet", FILE, constants=CONSTANTS) as writer:
-        writer.write(rows())
-        writer.flush()
-        raise RuntimeError("no more")
+    def fail() -> None:
+        with BaseFileWriter(tmp_path / "f.parquet", FILE, constants=CONSTANTS) as writer:
+            writer.write(rows())
+            writer.flush()
+            raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError):
+        fail()
     with pytest.raises(FormatError):
         parquet.read_footer(tmp_path / "f.parquet")
 
