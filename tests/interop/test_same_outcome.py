@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import pyhudi
@@ -48,7 +49,7 @@ def test_same_outcome(oracle: Oracle, case: Case, spark: Any, tmp_path: Path) ->
         else:
             _compare(case, step, writer.read_ours(), oracle.read(theirs))
             _compare(case, step, oracle.read(ours), oracle.read(theirs))
-    _compare_tables(pyhudi.HudiTable.for_path(str(ours)), pyhudi.HudiTable.for_path(str(theirs)))
+    _compare_tables(case, pyhudi.HudiTable.for_path(str(ours)), pyhudi.HudiTable.for_path(str(theirs)))
 
 
 def _failure(call: Callable[[], None], kind: type[Exception]) -> Exception | None:
@@ -70,7 +71,14 @@ def _compare(case: Case, step: str, actual: pa.Table, expected: pa.Table) -> Non
     assert actual.column_names == expected.column_names, step
 
 
-def _compare_tables(ours: pyhudi.HudiTable, theirs: pyhudi.HudiTable) -> None:
+def _compare_tables(case: Case, ours: pyhudi.HudiTable, theirs: pyhudi.HudiTable) -> None:
     own, other = ours.config.properties, theirs.config.properties
     assert {k: v for k, v in own.items() if k not in VOLATILE} == {k: v for k, v in other.items() if k not in VOLATILE}
-    assert ours.history().select(COUNTS).to_pylist() == theirs.history().select(COUNTS).to_pylist()
+    if case.counts:
+        assert _commits(ours) == _commits(theirs)
+
+
+def _commits(table: pyhudi.HudiTable) -> list[dict[str, Any]]:
+    """What the completed commits say of themselves (Apache Hudi leaves refused writes behind as pending ones)."""
+    history = table.history()
+    return history.filter(pc.equal(history["state"], "COMPLETED")).select(COUNTS).to_pylist()
