@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,16 +15,19 @@ from pyhudi.config import options
 from pyhudi.config.values import DuplicatePolicy, Operation
 from pyhudi.errors import ConflictError, RecordKeyError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.keygen import KeySpec
 from pyhudi.spark.dedupe import dedupe, mark_deletes
 from pyhudi.spark.keygen import with_keys
+from pyhudi.spark.keytext import quoted
 from pyhudi.spark.routing import count_rows
-from pyhudi.spark.tagging import tag, untagged
+from pyhudi.spark.tagging import KeyLookup, tag, untagged
 from pyhudi.spark.write_job import WriteJob
 from pyhudi.table.fsview import SLICE_SCHEMA, FileSystemView
 from pyhudi.timeline.active import ActiveTimeline
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts import GROUP_SCHEMA, pending_clustering_groups, pending_compaction_groups
 from pyhudi.write.columns import FILE_ID
+from pyhudi.write.groups import in_groups
 from pyhudi.write.guards import check_log_free
 from pyhudi.write.profile import SMALL_FILES_SCHEMA, average_record_size
 from pyhudi.write.settings import sizing
@@ -72,40 +76,68 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
     small = SMALL_FILES_SCHEMA.empty_table()
     if job.operation in _FILLS and files.small_file_limit:
         small = _small_files(slices, busy, files.small_file_limit)
-    rows = _tagged(job, slices, small, instant).persist()
-    try:
+    with _Cached() as cached:
+        rows = cached.add(_tagged(job, slices, small, instant, cached))
         counts = count_rows(rows)
         _check_duplicates(job, counts)
         record_size = average_record_size(_write_history(job, timeline), files)
         workload = plan_workload(counts, slices, small, files, record_size)
         _check_slices(slices, clustering, workload)
-    except BaseException:
-        rows.unpersist()
-        raise
-    return GroupPlan(rows, workload, slices, completed_writes(timeline))
+        return GroupPlan(cached.keep(rows), workload, slices, completed_writes(timeline))
 
 
-def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str) -> DataFrame:
+class _Cached:
+    """Frames that are cached while a plan is made; all are dropped in the end, unless kept."""
+
+    def __init__(self) -> None:
+        self._frames: list[DataFrame] = []
+
+    def add(self, rows: DataFrame) -> DataFrame:
+        """Cache a frame that is going to be evaluated more than once."""
+        self._frames.append(rows.persist())
+        return self._frames[-1]
+
+    def keep(self, rows: DataFrame) -> DataFrame:
+        """Leave a cached frame to the caller."""
+        self._frames.remove(rows)
+        return rows
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for rows in self._frames:
+            rows.unpersist()
+
+
+def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cached: _Cached) -> DataFrame:
     """The rows with keys, duplicates merged as the options say, and the place of every key that the table has."""
     rows = with_keys(job.df, job.spec, instant)
+    deletes = job.operation is Operation.DELETE
+    if deletes:
+        rows = _keys_only(rows, job.spec)
+        if _combines(job):
+            rows = rows.dropDuplicates([PARTITION_PATH, RECORD_KEY])
+    rows = mark_deletes(rows, job.merging, every_row=deletes)
+    combine = _combines(job) and not deletes
     policy = _duplicate_policy(job)
-    if job.operation is Operation.DELETE:
-        rows = rows.select(RECORD_KEY, PARTITION_PATH)  # nothing else of a row decides
-        if _combines(job):
-            rows = rows.distinct()
-        rows = mark_deletes(rows, job.merging, every_row=True)
-    else:
-        rows = mark_deletes(rows, job.merging)
-        if _combines(job):
-            rows = dedupe(rows, job.merging)
-    if job.operation in _LOOKS_UP or policy is not DuplicatePolicy.NONE:
-        rows = tag(rows, slices)
-    elif job.operation is Operation.INSERT and not job.opts.get_typed(options.MERGE_ALLOW_DUPLICATE_ON_INSERTS):
-        # keys are looked for only in the files that the new records may go to
-        rows = tag(rows, slices.join(small.select(GROUP_SCHEMA.names), GROUP_SCHEMA.names, join_type="left semi"))
-    else:
-        rows = untagged(rows)
+    if job.operation is Operation.INSERT and not job.opts.get_typed(options.MERGE_ALLOW_DUPLICATE_ON_INSERTS):
+        if policy is DuplicatePolicy.NONE:
+            # keys are looked for only in the files that the new records may go to
+            slices = slices.filter(in_groups(slices, small))
+    elif job.operation not in _LOOKS_UP and policy is DuplicatePolicy.NONE:
+        slices = slices.slice(0, 0)
+    if job.client is None or not slices.num_rows:
+        return untagged(dedupe(rows, job.merging) if combine else rows)
+    lookup = KeyLookup(job.client, job.spec, job.merging, job.opts)
+    rows = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes)
     return rows.where(F.col(FILE_ID).isNull()) if policy is DuplicatePolicy.DROP else rows
+
+
+def _keys_only(rows: DataFrame, spec: KeySpec) -> DataFrame:
+    """Nothing of a record to be deleted is needed but its key, and the columns that the key is made of."""
+    tops = dict.fromkeys(name if name in rows.columns else name.split(".")[0] for name in spec.record_fields)
+    return rows.select(*(quoted([name]) for name in tops), RECORD_KEY, PARTITION_PATH)
 
 
 def _combines(job: WriteJob) -> bool:
@@ -140,15 +172,15 @@ def _small_files(slices: pa.Table, busy: pa.Table, limit: int) -> pa.Table:
     """Base files that may take more records (SMALL_FILES_SCHEMA): below the limit, without logs, in nobody's plan."""
     fits = pc.and_kleene(pc.less(slices["base_size"], limit), pc.equal(pc.list_value_length(slices["log_paths"]), 0))
     found = slices.filter(fits).select(["partition", "file_id", "base_path", "base_size"])
-    free = found.join(busy, GROUP_SCHEMA.names, join_type="left anti") if busy.num_rows else found
+    free = found.filter(pc.invert(in_groups(found, busy)))
     return free.rename_columns(SMALL_FILES_SCHEMA.names).cast(SMALL_FILES_SCHEMA).sort_by("file_id")
 
 
 def _check_slices(slices: pa.Table, clustering: pa.Table, workload: Workload) -> None:
-    touched = workload.groups.filter(pc.is_valid(workload.groups["base_path"])).select(GROUP_SCHEMA.names)
-    with_logs = slices.filter(pc.greater(pc.list_value_length(slices["log_paths"]), 0)).select(GROUP_SCHEMA.names)
-    check_log_free(touched.join(with_logs, GROUP_SCHEMA.names, join_type="left semi").num_rows)
-    waiting = touched.join(clustering, GROUP_SCHEMA.names, join_type="left semi")
+    touched = workload.groups.filter(pc.is_valid(workload.groups["base_path"]))
+    with_logs = slices.filter(pc.greater(pc.list_value_length(slices["log_paths"]), 0))
+    check_log_free(pc.sum(in_groups(touched, with_logs)).as_py() or 0)
+    waiting = touched.filter(in_groups(touched, clustering))
     if waiting.num_rows:
         first = waiting.slice(0, 1).to_pylist()[0]
         raise ConflictError(

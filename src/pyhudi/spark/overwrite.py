@@ -27,6 +27,7 @@ from pyhudi.table.fsview import FileSystemView
 from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.table.properties_file import PATH, update_properties
+from pyhudi.timeline.gate import WriteGate
 from pyhudi.timeline.generator import InstantGenerator
 from pyhudi.timeline.instants import Action
 from pyhudi.timeline.metadata import CommitMetadata
@@ -89,6 +90,7 @@ def _exchange(old: TableMetaClient, job: WriteJob, tx: Transaction, stats: pa.Ta
 def _start_over(old: TableMetaClient, job: WriteJob, tx: Transaction, stats: pa.Table) -> WriteResult:
     """Put a table of another timeline layout in place of the old one."""
     requested = tx.instant
+    WriteGate(job.storage, requested).close()
     reconcile(job.storage, requested, stats, old.config.version)
     _clear_instants(old, except_for=requested)
     _clear_data(job.storage, stats)

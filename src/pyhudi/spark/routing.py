@@ -19,6 +19,7 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, S
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.placement import place
 from pyhudi.write.columns import BASE_PATH, FILE_ID, ROW, TASK
+from pyhudi.write.groups import group_keys
 from pyhudi.write.profile import slots
 from pyhudi.write.workload import COUNTS_SCHEMA, Workload
 
@@ -82,7 +83,7 @@ def _update_tasks(spark: SparkSession, updates: pa.Table, groups: pa.Table) -> D
 
 def _insert_routes(spark: SparkSession, buckets: pa.Table, groups: pa.Table) -> DataFrame:
     """One row per partition: its buckets, and the lookup table from a hash to one of them (counted from 1)."""
-    at = pc.index_in(_group_keys(buckets), value_set=_group_keys(groups))
+    at = pc.index_in(group_keys(buckets), value_set=group_keys(groups))
     tasks = groups["task"].combine_chunks().take(at).to_pylist()
     places = list(zip(buckets["file_id"].to_pylist(), buckets["base_path"].to_pylist(), tasks, strict=True))
     rows = buckets["rows"].to_numpy()
@@ -100,7 +101,3 @@ def _insert_routes(spark: SparkSession, buckets: pa.Table, groups: pa.Table) -> 
         ]
     )
     return spark.createDataFrame(data, schema, verifySchema=False)
-
-
-def _group_keys(table: pa.Table) -> pa.Array:
-    return pc.binary_join_element_wise(table["partition"], table["file_id"], "\x00").combine_chunks()

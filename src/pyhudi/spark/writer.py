@@ -14,6 +14,7 @@ from pyhudi.keygen import KeySpec
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import table_schema
 from pyhudi.spark.keygen import with_keys
+from pyhudi.spark.lookup import read_footer
 from pyhudi.spark.overwrite import overwrite_table
 from pyhudi.spark.write_bulk import bulk_insert
 from pyhudi.spark.write_groups import write_groups
@@ -22,6 +23,8 @@ from pyhudi.spark.write_job import WriteJob
 from pyhudi.spark.write_partitions import delete_partitions
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config import TableConfig
+from pyhudi.table.fsview import FileSystemView
+from pyhudi.table.keygen_type import KeyGenType
 from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.write.guards import check_table_exists, check_writable
 from pyhudi.write.operations import check_operation, type_name
@@ -47,9 +50,10 @@ def write(
     chosen = _MODES.get(mode.lower())
     if chosen is None:
         raise InvalidOptionError("mode", mode, ", ".join(sorted(_MODES)))
-    operation = _operation(opts)
     storage = target.storage if isinstance(target, TableMetaClient) else open_storage(target, opts)
     client = _open(storage, opts)
+    keyed = bool(opts.get_typed(options.RECORDKEY_FIELD) if client is None else client.config.record_keys)
+    operation = _operation(opts, keyed=keyed)
     if client is not None and chosen == IGNORE:
         return WriteResult(storage.uri(), type_name(operation))
     if client is not None and chosen == ERROR:
@@ -69,9 +73,12 @@ def write(
     return _run(job)
 
 
-def _operation(opts: Options) -> Operation:
+def _operation(opts: Options, *, keyed: bool) -> Operation:
+    """What the options mean to do; records without keys of their own can only be added."""
     operation = opts.get_typed(options.OPERATION)
     check_operation(operation)
+    if not opts.is_set(options.OPERATION) and not keyed:
+        return Operation.BULK_INSERT
     if opts.get_typed(options.INSERT_DROP_DUPLICATES) and operation is Operation.UPSERT:
         return Operation.INSERT  # as in the original: nothing is left to be updated
     return operation
@@ -96,11 +103,22 @@ def _prepare(
     merging = config.merging_for(opts.get_typed(options.PAYLOAD_CLASS))
     check_writable(config, merging, operation, opts)
     spec = KeySpec.from_config(config, opts)
+    if client is not None and spec.keygen is KeyGenType.COMPLEX and len(spec.record_fields) == 1 and config.version < 9:
+        spec = spec.matching(_sample_key(client))
     rows = own_columns(df)
-    schema = write_schema(rows, _table_columns(client), config, opts, operation)
     if operation is not Operation.DELETE_PARTITION or not opts.get_typed(options.PARTITIONS_TO_DELETE):
         with_keys(rows, spec, "")  # refuses missing key and partition columns; the frame itself is made later
+    schema = write_schema(rows, _table_columns(client), config, opts, operation)
     return WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema)
+
+
+def _sample_key(client: TableMetaClient) -> str | None:
+    """Any record key of the table, from the footer of a base file."""
+    for path in FileSystemView.load(client).latest_base_files()["path"].to_pylist():
+        key = read_footer(client.storage, path).min_key
+        if key is not None:
+            return key
+    return None
 
 
 def _table_columns(client: TableMetaClient | None) -> pa.Schema | None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pyhudi.errors import FormatError, InvalidOptionError, TransactionError, UnsupportedTableError
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active import ActiveTimeline
+from pyhudi.timeline.gate import WriteGate, open_gates
 from pyhudi.timeline.generator import InstantGenerator
 from pyhudi.timeline.instants import Action, Instant, State
 from pyhudi.timeline.markers import Markers, marked_instants
@@ -100,6 +101,7 @@ class Rollbacks:
     def roll_back(self, active: ActiveTimeline, target: Instant) -> Instant:
         """Undo one pending write; returns the completed rollback instant."""
         _log.warning("rolling back the failed %s %s of %s", target.action, target.requested, self.storage.root)
+        WriteGate(self.storage, target.requested).close()  # before its files are gathered: no task may add to them
         with self.generator.reserve(locked=True) as slot:
             plan = plan_rollback(self.storage, self.version, target)
             requested = active.create_requested(Action.ROLLBACK, slot.take(newest(active)), plan.encode())
@@ -140,11 +142,15 @@ class Rollbacks:
     def _sweep(self, active: ActiveTimeline, options: Mapping[str, str]) -> None:
         """Remove markers and old heartbeats of writers that died outside the time in which they were pending."""
         marked = sorted(marked_instants(self.storage))
+        gates = list(open_gates(self.storage))
         beats = self.storage.list(heartbeat.HEARTBEAT_FOLDER)["path"].to_pylist()
-        if not marked and not beats:
+        if not marked and not gates and not beats:
             return
         # listed after the traces: whoever makes markers has been on the timeline before
         pending = {i.requested for i in active.reload().timeline.pending()}
+        for instant in gates:
+            if instant not in pending:
+                WriteGate(self.storage, instant).close()
         for instant in marked:
             if instant not in pending:
                 Markers(self.storage, instant).delete()

@@ -19,6 +19,7 @@ from pyhudi.metadata.detach import detach_metadata_table
 from pyhudi.table.config import TableConfig
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active import ActiveTimeline
+from pyhudi.timeline.gate import WriteGate
 from pyhudi.timeline.generator import InstantGenerator
 from pyhudi.timeline.instants import Action, Instant, State
 from pyhudi.timeline.layout import Layout
@@ -133,6 +134,7 @@ class Transaction:
         """Say that data files are going to be written; ``metadata`` is the workload profile (None: an empty file)."""
         content = b"" if metadata is None else metadata.encode(self.config.version, self.action)
         self._entry = self._active.to_inflight(self._entry, content)
+        WriteGate(self.storage, self.instant).open()
 
     def commit(self, metadata: CommitMetadata) -> Committed | Conflicted:
         """Publish the write, or roll it back because another writer changed the same file groups first.
@@ -146,6 +148,7 @@ class Transaction:
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
         version = self.config.version
+        WriteGate(self.storage, self.instant).close()  # from now on tasks that were given up add nothing
         reconcile(self.storage, self.instant, metadata.stats, version)
         done: Instant | None = None
         with self._generator.reserve() as slot:
@@ -190,6 +193,7 @@ class Transaction:
             )
 
     def _finish(self) -> None:
+        WriteGate(self.storage, self.instant).close()
         self.markers.delete()
         if self._heartbeat is not None:
             self._heartbeat.stop()

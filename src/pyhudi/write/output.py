@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.errors import TransactionError
 from pyhudi.format.basefile import FileSummary
 from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.filenames import base_file_name
@@ -17,6 +18,7 @@ from pyhudi.format.parquet import BaseFileWriter
 from pyhudi.schema.evolution import conform
 from pyhudi.storage import join_path
 from pyhudi.table.partition_metadata import write_partition_metadata
+from pyhudi.timeline.gate import WriteGate
 from pyhudi.timeline.markers import IOType, Markers
 from pyhudi.write.context import TaskId, WriteContext
 
@@ -82,7 +84,10 @@ class BaseFileOutput:
             write_partition_metadata(
                 context.storage, partition, context.instant, base_format=context.partition_metadata_format
             )
+        self._storage = context.storage
+        self._gate = WriteGate(context.storage, context.instant)
         Markers(context.storage, context.instant).create(partition, self.name, io_type)
+        self._gate.check()
         self._stack = ExitStack()
         try:
             sink = self._stack.enter_context(context.storage.open_output(self.path))
@@ -104,13 +109,22 @@ class BaseFileOutput:
         self.writer.write(rows)
 
     def close(self) -> FileSummary:
-        """Finish the file."""
+        """Finish the file.
+
+        Raises:
+            TransactionError: the write is over; the file has been taken back.
+        """
         try:
             summary = self.writer.close()
         except BaseException as error:
             self._close_sink(error)
             raise
         self._stack.close()
+        try:
+            self._gate.check()
+        except TransactionError:
+            self._storage.delete(self.path)
+            raise
         return summary
 
     def abort(self) -> None:

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyhudi.errors import FormatError
+from pyhudi.errors import FormatError, TransactionError
 from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.parquet import read_footer
 from pyhudi.storage import LocalStorage
+from pyhudi.timeline.gate import WriteGate
 from pyhudi.timeline.markers import Markers
 from pyhudi.write import bulk
 from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW
@@ -32,7 +33,9 @@ TAGGED = pa.schema([*KEYED, (DELETE, pa.bool_()), (FILE_ID, pa.string()), (BASE_
 
 
 def context(folder: Path, instant: str = FIRST, **more: Any) -> WriteContext:
-    return WriteContext(LocalStorage(folder), instant, more.pop("schema", SCHEMA), **more)
+    storage = LocalStorage(folder)
+    WriteGate(storage, instant).open()
+    return WriteContext(storage, instant, more.pop("schema", SCHEMA), **more)
 
 
 def keyed(key: str, partition: str, ts: int = 0) -> dict[str, Any]:
@@ -277,3 +280,19 @@ def test_several_groups_in_one_task(tmp_path: Path) -> None:
     assert sorted(stats["numWrites"].to_pylist()) == [2, 2, 3]
     markers = Markers(LocalStorage(tmp_path), SECOND).list()
     assert sorted(markers["io_type"].to_pylist()) == ["CREATE", "MERGE", "MERGE"]
+
+
+def test_a_task_that_outlives_its_write_adds_nothing(tmp_path: Path) -> None:
+    group = Group(tmp_path, ["a", "b"])
+    gate = WriteGate(LocalStorage(tmp_path), SECOND)
+
+    def closing(schema: pa.Schema, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+        yield from batches(rows, schema)
+        gate.close()
+
+    late = context(tmp_path, SECOND)
+    with pytest.raises(TransactionError, match=SECOND):
+        upsert_task(closing(TAGGED, [group.row(1, "b", 1)]), late, TASK)
+    with pytest.raises(TransactionError, match=SECOND):
+        bulk_insert_task(batches([keyed("x", "p")]), late, TASK)
+    assert data_files(tmp_path) == {group.path}

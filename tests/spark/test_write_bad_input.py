@@ -1,0 +1,143 @@
+"""Bad input: a clear error that names value and cure, before anything is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.spark.model import frame, options, rows_of, tree
+
+from pyhudi import errors
+from pyhudi.spark.writer import write
+
+ROWS = [("a", "p", 1, "one"), ("b", "p", 1, "one")]
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> Path:
+    path = tmp_path / "table"
+    write(frame(spark, ROWS), str(path), options("insert"))
+    return path
+
+
+@contextmanager
+def unchanged(path: Path, kind: type[Exception], message: str) -> Iterator[None]:
+    before = tree(path)
+    with pytest.raises(kind, match=message):
+        yield
+    assert tree(path) == before
+
+
+def upsert(df: DataFrame, path: Path, operation: str = "upsert", **more: object) -> None:
+    write(df, str(path), options(operation, **more))
+
+
+def test_columns_that_do_not_fit(spark: SparkSession, table: Path) -> None:
+    rows = frame(spark, ROWS)
+    with unchanged(table, errors.RecordKeyError, "'id'"):
+        upsert(rows.drop("id"), table)
+    with unchanged(table, errors.SchemaMismatchError, "'part'"):
+        upsert(rows.drop("part"), table)
+    with unchanged(table, errors.SchemaMismatchError, "'v' is missing.*hoodie.write.set.null.for.missing.columns"):
+        upsert(rows.drop("v"), table)
+    with unchanged(table, errors.SchemaMismatchError, "column 'ts' is int64 in the table and bool.*cast it to int64"):
+        upsert(rows.selectExpr("id", "part", "true ts", "v"), table)
+    with unchanged(table, errors.SchemaMismatchError, "'V'.*case"):
+        upsert(rows.withColumnRenamed("v", "V"), table)
+    with unchanged(table, errors.SchemaMismatchError, "'_pyhudi_row' is reserved"):
+        upsert(rows.selectExpr("*", "1L _pyhudi_row"), table)
+
+
+@pytest.mark.parametrize("bad", [None, ""])
+@pytest.mark.parametrize("operation", ["upsert", "insert", "delete", "insert_overwrite"])
+def test_null_and_empty_keys(spark: SparkSession, table: Path, bad: str | None, operation: str) -> None:
+    rows = frame(spark, [*ROWS, (bad, "p", 1, "x")])  # type: ignore[list-item]
+    with unchanged(table, errors.RecordKeyError, "record key field 'id' is null or empty"):
+        upsert(rows, table, operation)
+
+
+def test_a_null_key_in_a_bulk_insert_leaves_the_rows_as_they_were(spark: SparkSession, table: Path) -> None:
+    # the input is read once, while it is written: what was written by then is rolled back
+    data = {name for name in tree(table) if not name.startswith(".hoodie")}
+    with pytest.raises(errors.RecordKeyError, match="record key field 'id' is null or empty"):
+        upsert(frame(spark, [*ROWS, (None, "p", 1, "x")]), table, "bulk_insert")  # type: ignore[list-item]
+    assert {name for name in tree(table) if not name.startswith(".hoodie")} == data
+    assert rows_of(table) == ROWS
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert"])
+def test_a_first_write_that_fails_leaves_no_table(spark: SparkSession, tmp_path: Path, operation: str) -> None:
+    rows = frame(spark, [*ROWS, (None, "p", 1, "x")])  # type: ignore[list-item]
+    with pytest.raises(errors.RecordKeyError):
+        upsert(rows, tmp_path / "new", operation)
+    assert not (tmp_path / "new" / ".hoodie").exists()
+    assert not list(tmp_path.rglob("*.parquet"))
+    with pytest.raises(errors.ConfigError, match=re.escape("hoodie.table.name")):
+        upsert(frame(spark, ROWS), tmp_path / "new", operation, hoodie__table__name=None)
+    assert not (tmp_path / "new" / ".hoodie").exists()
+
+
+def test_options_that_contradict_the_table(spark: SparkSession, table: Path) -> None:
+    rows = frame(spark, ROWS)
+    conflict = errors.TableConfigConflictError
+    with unchanged(table, conflict, "'other'.*'model'"):
+        upsert(rows, table, hoodie__table__name="other")
+    with unchanged(table, conflict, "'v'"):
+        upsert(rows, table, hoodie__datasource__write__recordkey__field="v")
+    with unchanged(table, conflict, "'v'"):
+        upsert(rows, table, hoodie__datasource__write__precombine__field="v")
+    with unchanged(table, errors.InvalidOptionError, "'snappier'"):
+        upsert(rows, table, hoodie__parquet__compression__codec="snappier")
+    with unchanged(table, errors.InvalidOptionError, "upsert_prepped.*use upsert"):
+        upsert(rows, table, "upsert_prepped")
+    with unchanged(table, errors.InvalidOptionError, "'merge'"):
+        upsert(rows, table, "merge")
+    with unchanged(table, errors.InvalidOptionError, "'replace'.*append"):
+        write(rows, str(table), options("upsert"), "replace")
+    with unchanged(table, errors.ConfigError, "append"):
+        write(rows, str(table), options("delete"), "overwrite")
+    with unchanged(table, errors.UnsupportedTableError, "BUCKET"):
+        upsert(rows, table, hoodie__index__type="BUCKET")
+
+
+def test_duplicates_that_are_to_fail(spark: SparkSession, table: Path) -> None:
+    with unchanged(table, errors.RecordKeyError, "keys of 2 records.*fail"):
+        upsert(frame(spark, ROWS), table, "insert", hoodie__datasource__insert__dup__policy="fail")
+
+
+def test_no_table_to_delete_from(spark: SparkSession, tmp_path: Path) -> None:
+    for operation in ("delete", "delete_partition"):
+        with pytest.raises(errors.NotAHudiTableError, match=operation):
+            upsert(frame(spark, ROWS), tmp_path / "none", operation)
+    assert not (tmp_path / "none").exists()
+
+
+def test_tables_that_are_not_written(spark: SparkSession, table: Path) -> None:
+    rows, properties = frame(spark, ROWS), table / ".hoodie" / "hoodie.properties"
+    text = properties.read_text()
+    for change, message in {
+        ("hoodie.table.version=9", "hoodie.table.version=10"): "version 10",
+        ("hoodie.table.cdc.enabled=false", "hoodie.table.cdc.enabled=true"): "cdc",
+        ("hoodie.record.merge.mode=EVENT_TIME_ORDERING", "hoodie.record.merge.mode=CUSTOM"): "CUSTOM",
+        ("hoodie.table.type=COPY_ON_WRITE", "hoodie.table.type=MERGE_ON_READ"): "MERGE_ON_READ",
+    }.items():
+        assert change[0] in text
+        properties.write_text(text.replace(*change))
+        with unchanged(table, errors.UnsupportedTableError, message):
+            upsert(rows, table)
+    properties.write_text("hoodie.table.name")
+    with unchanged(table, errors.CorruptTableError, "hoodie.properties"):
+        upsert(rows, table)
+    with unchanged(table, errors.CorruptTableError, "hoodie.properties"):
+        write(rows, str(table), options("upsert"), "overwrite")
+
+
+def test_a_half_written_timeline_file(spark: SparkSession, table: Path) -> None:
+    done = next((table / ".hoodie" / "timeline").glob("*.commit"))
+    done.write_bytes(done.read_bytes()[:100])
+    with unchanged(table, errors.CorruptInstantError, done.name):
+        upsert(frame(spark, ROWS), table)

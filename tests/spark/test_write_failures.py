@@ -1,0 +1,95 @@
+"""Writes that fail or die in the middle leave nothing that is seen, and the next writer clears up behind them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from tests.spark.model import frame, options, rows_of, tree
+
+from pyhudi.hudi_table import HudiTable
+from pyhudi.spark.writer import write
+from pyhudi.transaction.transaction import Transaction
+
+ROWS = [(f"k{i:02d}", f"p{i % 2}", 1, "one") for i in range(20)]
+
+
+def failing(spark: SparkSession) -> DataFrame:
+    """Rows of which one makes Spark fail when it is evaluated, late."""
+    rows = spark.range(0, 4000, 1, 2).selectExpr("concat('n', id) id", "concat('p', id % 2) part", "id ts")
+    bad = F.when(F.col("ts") == 3999, F.raise_error(F.lit("the source broke"))).otherwise(F.lit("v"))
+    return rows.withColumn("v", bad.cast("string"))
+
+
+def data_files(path: Path) -> set[str]:
+    return {name for name in tree(path) if name.endswith(".parquet")}
+
+
+def test_a_source_that_breaks(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    write(frame(spark, ROWS), str(path), options("insert"))
+    before = data_files(path)
+    for operation in ("bulk_insert", "upsert", "insert_overwrite_table"):
+        for mode in ("append", "overwrite"):
+            with pytest.raises(Exception, match="the source broke"):
+                write(failing(spark), str(path), options(operation), mode)
+            assert data_files(path) == before, (operation, mode)
+            assert rows_of(path) == sorted(ROWS)
+    assert not (path / ".hoodie" / ".temp").exists() or not list((path / ".hoodie" / ".temp").rglob("*.marker*"))
+    assert HudiTable.for_path(str(path)).history()["state"].to_pylist().count("INFLIGHT") == 0
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_the_next_writer_rolls_a_dead_one_back(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    path = tmp_path / "table"
+    write(frame(spark, ROWS), str(path), options("insert", hoodie__write__table__version=version))
+    before = data_files(path)
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for operation in ("upsert", "bulk_insert"):
+        with monkeypatch.context() as patch:
+            # killed after all data files are written, before the commit, without a chance to clear up
+            patch.setattr(Transaction, "commit", die)
+            patch.setattr(Transaction, "abort", die)
+            with pytest.raises(KeyboardInterrupt):
+                write(frame(spark, [("k00", "p0", 9, "lost"), ("x", "p9", 1, "lost")]), str(path), options(operation))
+        assert data_files(path) > before
+        assert rows_of(path) == sorted(ROWS), "files of an unfinished write are not seen"
+
+        write(frame(spark, ROWS[:1]), str(path), options("upsert"))
+        assert rows_of(path) == sorted(ROWS)
+        history = HudiTable.for_path(str(path)).history().to_pylist()
+        assert [row["action"] for row in history].count("rollback") >= 1
+        assert all(row["state"] == "COMPLETED" for row in history)
+        left = data_files(path) - before
+        assert not [name for name in left if "p9" in name]
+        before = data_files(path)
+
+
+def test_a_writer_that_commits_in_between_makes_the_plan_anew(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "table")
+    write(frame(spark, ROWS), path, options("insert"))
+    begin = Transaction.begin.__func__  # type: ignore[attr-defined]
+    done = []
+
+    def begin_late(cls: type[Transaction], *args: object) -> Transaction:
+        if not done:
+            done.append(True)
+            write(frame(spark, [("k00", "p0", 5, "between"), ("new", "p0", 5, "between")]), path, options("upsert"))
+        return begin(cls, *args)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(Transaction, "begin", classmethod(begin_late))
+    rows = [("k00", "p0", 3, "older"), ("k01", "p1", 3, "mine"), ("new", "p0", 9, "mine")]
+    result = write(frame(spark, rows), path, options("upsert"))
+    assert (result.num_inserts, result.num_updates) == (0, 2)
+    found = {row[0]: row[3] for row in rows_of(path)}
+    assert (found["k00"], found["k01"], found["new"]) == ("between", "mine", "mine")
+    assert len(found) == 21
