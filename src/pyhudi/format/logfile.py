@@ -114,10 +114,14 @@ def _parse(view: memoryview, at: int, end: int) -> LogBlock:
 def _parse_map(view: memoryview, pos: int) -> tuple[dict[int, str], int]:
     (count,) = _INT.unpack_from(view, pos)
     pos += _INT.size
+    if not 0 <= count <= (len(view) - pos) // 8:
+        raise ValueError(f"a header map with {count} entries")
     result: dict[int, str] = {}
     for _ in range(count):
         key, length = struct.unpack_from(">ii", view, pos)
         pos += 8
+        if not 0 <= length <= len(view) - pos:
+            raise ValueError(f"a header of {length} bytes")
         result[key] = bytes(view[pos : pos + length]).decode()
         pos += length
     return result, pos

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import struct
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyhudi.errors import FormatError
 from pyhudi.format.avro import decode_record
@@ -28,8 +32,6 @@ ROLLBACK = block(0, {0: b"2", 1: b"1", 3: b"0"}, b"")
 
 
 def log_files(table: str) -> list[tuple[str, bytes]]:
-    import pyarrow as pa
-
     every = [(name.rpartition("/")[2], data) for name, data in golden.files(table, metadata_table=True)]
     kinds = parse_names(pa.array([name for name, _ in every]))["kind"].to_pylist()
     archives = [name.startswith(".commits_.archive") for name, _ in every]
@@ -89,3 +91,15 @@ def test_records_that_run_over_are_refused() -> None:
     for broken in (content, content[:5], struct.pack(">iii", 3, 1, 30) + b"x", struct.pack(">ii", 9, 0)):
         with pytest.raises(FormatError):
             list(avro_datums(memoryview(broken)))
+
+
+@given(st.binary(max_size=200), st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 255)), max_size=4))
+def test_flipped_bytes_are_refused_or_skipped(rest: bytes, flips: list[tuple[int, int]]) -> None:
+    data = bytearray(DATA + ROLLBACK + DATA + rest)
+    for place, bits in flips:
+        data[place % len(data)] ^= bits
+    with contextlib.suppress(FormatError):
+        for found in read_blocks(bytes(data)):
+            assert found.offset + len(found.content) <= len(data)
+            if found.type is BlockType.AVRO_DATA:
+                list(avro_datums(found.content))
