@@ -182,7 +182,7 @@ def _global(index: str, update: str) -> Case:
         "hoodie.index.type": index,
         f"hoodie.{'bloom' if 'BLOOM' in index else 'simple'}.index.update.partition.path": update,
     }
-    # a row that stays in its old partition has a partition column that says otherwise; Apache Hudi reads it from the path
+    # the column of a row that stays in its old partition says otherwise; Apache Hudi reads it from the path
     compared = ["id", "v", "ts", "note"] if update == "false" else None
     writes = [Write("bulk_insert", START), Write("upsert", moved)]
     return Case(f"{index.lower()}-update-path-{update}", writes, options, compared)
