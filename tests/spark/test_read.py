@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.tables import HandMadeTable, at
+from tests.unit.storage.s3_server import running_s3_server
 
 from pyhudi import HudiTable
 from pyhudi.config import Options
@@ -17,6 +18,7 @@ from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.read.query import Query
 from pyhudi.spark.load import load_table
 from pyhudi.spark.reader import read
+from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import Action
 
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
@@ -241,6 +243,21 @@ def test_a_table_that_spark_cannot_reach_is_read_by_executors(spark, tmp_path):
     assert values(frame, "id") == [("3",), ("4",)]
     sql = read(spark, table.client(), filter="v > 2 or p = 'zzz'", columns=["id"], settings=settings)
     assert values(sql, "id") == [("3",), ("4",)]
+
+
+def test_an_object_store_that_spark_does_not_know(spark, tmp_path):
+    """This Spark has no S3 connector, as pip's has none."""
+    table = HandMadeTable(tmp_path / "t")
+    table.write(10, {("a", f"f{i}"): [{"id": str(i), "p": "a", "v": i}] for i in range(3)})
+    with running_s3_server() as server:
+        bucket = server.new_bucket()
+        storage = open_storage(f"s3://{bucket}/t", server.options)
+        for path in table.storage.list("", recursive=True)["path"].to_pylist():
+            storage.write(path, table.storage.read(path))
+        for uri in (f"s3://{bucket}/t", f"s3a://{bucket}/t"):
+            frame = load_table(spark, uri, server.options)
+            assert values(frame.where("v > 0"), "id", "p") == [("1", "a"), ("2", "a")]
+            assert values(load_table(spark, f"{uri}/a", server.options), "v") == [(0,), (1,), (2,)]
 
 
 def test_an_empty_table(spark, tmp_path):

@@ -12,7 +12,6 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import DataType
@@ -92,7 +91,7 @@ def _natively(
             for tasks, ways in parts
             for part in file_parts(table, plan, tasks)
         )
-    except PySparkException as e:
+    except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
         if required or not _cannot_reach(e):
             raise
         return None
@@ -134,7 +133,8 @@ def _spark_type(field: pa.Field) -> DataType:
     return spark_schema(pa.schema([field])).fields[0].dataType
 
 
-def _cannot_reach(error: PySparkException) -> bool:
+def _cannot_reach(error: Exception) -> bool:
+    """Whether Spark's Hadoop has no file system for the place."""
     text = str(error)
     return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)
 

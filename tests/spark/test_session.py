@@ -1,0 +1,67 @@
+"""Setting up a Spark session."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from pyhudi.errors import SetupError
+from pyhudi.spark import session
+
+
+class Builder:
+    """Records what a session builder is told."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str] = {}
+
+    def config(self, key: str, value: str) -> Builder:
+        self.settings[key] = value
+        return self
+
+
+def test_workers_run_this_python(monkeypatch):
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    builder = Builder()
+    assert session.configure_spark(builder) is builder
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    assert builder.settings == {"spark.sql.execution.arrow.maxRecordsPerBatch": "32768"}
+
+
+def test_another_python_that_was_asked_for_stays(monkeypatch):
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
+    session.configure_spark(Builder())
+    assert os.environ["PYSPARK_PYTHON"] == "/opt/python"
+
+
+def test_a_connect_client_needs_no_java(monkeypatch):
+    monkeypatch.setenv("SPARK_REMOTE", "sc://nowhere")
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setattr(session, "ensure_java", lambda: pytest.fail("looked for Java"))
+    session.configure_spark(Builder())
+    assert "PYSPARK_PYTHON" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("versions", "message"),
+    [
+        ({}, r"PySpark is not installed.*pip install 'pyhudi\[spark\]'"),
+        ({"pyspark": "3.4.1", "pandas": "2.2"}, r"PySpark 3\.4\.1 is not supported.*3\.5\.4"),
+        ({"pyspark": "5.0.0.dev1", "pandas": "2.2"}, r"5\.0\.0\.dev1 is not supported"),
+        ({"pyspark": "4.1.0"}, "pandas is not installed"),
+    ],
+)
+def test_what_is_missing_is_told_with_its_cure(monkeypatch, versions, message):
+    monkeypatch.setattr(session, "_version", versions.get)
+    with pytest.raises(SetupError, match=message):
+        session.check_packages()
+
+
+@pytest.mark.parametrize("version", ["3.5.4", "3.5.9", "4.0.0", "4.1.0rc1"])
+def test_versions_that_are_served(monkeypatch, version):
+    monkeypatch.setattr(session, "_version", {"pyspark": version, "pandas": "2.2"}.get)
+    session.check_packages()
