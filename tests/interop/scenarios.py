@@ -46,7 +46,24 @@ class Layout:
     partition path and so alters (``2024-01-15`` comes back as ``2024/01/15``): they are not compared.
     ``encoded_in_changes`` are columns whose values its incremental queries leave percent-encoded. ``hudi_rs``: that
     reader understands the layout.
-    """Whether that release knows the layout in that version."""
+    """
+
+    name: str
+    options: dict[str, str]
+    path: Callable[[int], str]
+    key: Callable[[int], str] = lambda i: f"k{i:03d}"
+    releases: tuple[str, ...] = ("0.15.0", "1.0.2", "1.2.0")
+    versions: tuple[int, ...] = (6, 8, 9)
+    read_as_text: tuple[str, ...] = ()
+    from_path: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    encoded_in_changes: tuple[str, ...] = ()
+    hudi_rs: bool = True
+
+    def __str__(self) -> str:
+        return self.name
+
+    def fits(self, engine: Engine) -> bool:
+        """Whether that release knows the layout in that version."""
         return engine.release in self.releases and engine.version in self.versions
 
 
