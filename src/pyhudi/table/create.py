@@ -5,6 +5,8 @@ Version 6 as release 0.15, version 8 as 1.0.2 (plus merge properties, as 1.2 add
 
 from __future__ import annotations
 
+import warnings
+
 from pyhudi.config import Options, options
 from pyhudi.config.values import FileFormat
 from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
@@ -75,7 +77,15 @@ def keygen_of(opts: Options) -> KeyGenType:
                 f"and take one of Apache Hudi's generators in {opts.spelling(options.KEYGENERATOR_CLASS)}"
             )
         return kind
-    return infer_keygen(opts.get_typed(options.RECORDKEY_FIELD), opts.text(options.PARTITIONPATH_FIELD) or "")
+    kind = infer_keygen(opts.get_typed(options.RECORDKEY_FIELD), opts.text(options.PARTITIONPATH_FIELD) or "")
+    wished = opts.get_typed(options.KEYGENERATOR_TYPE)
+    if wished and parse_keygen(wished) is not kind:
+        warnings.warn(
+            f"{opts.spelling(options.KEYGENERATOR_TYPE)}={wished} has no effect, as in Apache Hudi: the key and "
+            f"partition columns mean {kind}; name a class in {options.KEYGENERATOR_CLASS.key} to decide otherwise",
+            stacklevel=2,
+        )
+    return kind
 
 
 def _keys(opts: Options, version: int) -> dict[str, str]:

@@ -71,6 +71,7 @@ def options_of(release: str, name: str) -> Options:
     return Options.parse({"hoodie.table.name": "t", "hoodie.write.table.version": recorded["version"], **given})
 
 
+@pytest.mark.filterwarnings("ignore:hoodie.datasource.write.keygenerator.type")
 @pytest.mark.parametrize(("release", "name"), CASES)
 def test_same_properties_as_the_original(release: str, name: str) -> None:
     recorded = RECORDED[release]
@@ -128,3 +129,18 @@ def test_mode_and_strategy_must_agree() -> None:
                 }
             )
         )
+
+
+def test_a_key_generator_type_without_effect_is_told() -> None:
+    given = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "part",
+    }
+    with pytest.warns(UserWarning, match=r"type=complex has no effect.*mean SIMPLE; name a class"):
+        config = TableConfig.for_new_table(
+            Options.parse({**given, "hoodie.datasource.write.keygenerator.type": "complex"})
+        )
+    assert config.keygen == "SIMPLE"
+    with pytest.raises(InvalidOptionError, match="MAGIC"):
+        TableConfig.for_new_table(Options.parse({**given, "hoodie.datasource.write.keygenerator.type": "MAGIC"}))
