@@ -96,8 +96,8 @@ class CreateHandle:
         """How many of the rows still fit into the file; every file takes at least one row."""
         writer, limit = output.writer, self._context.max_file_size
         if not writer.num_rows:
-            row_size = rows.nbytes * _FIRST_RATIO / rows.num_rows
-            return max(1, min(rows.num_rows, int(limit / row_size) if row_size else rows.num_rows))
+            row_size: float = rows.nbytes * _FIRST_RATIO / rows.num_rows
+            return max(1, min(int(rows.num_rows), int(limit / row_size) if row_size else int(rows.num_rows)))
         if writer.estimated_size >= _FULL * limit and writer.buffered_bytes:
             # the estimate rests on a guess of how well the rows compress; now it matters, so measure
             writer.flush()
@@ -105,4 +105,4 @@ class CreateHandle:
         if size >= _FULL * limit:
             return 0
         fits = (limit - size) * writer.num_rows // max(size, 1)
-        return max(1, min(rows.num_rows, fits))
+        return max(1, min(int(rows.num_rows), fits))

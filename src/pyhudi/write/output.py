@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import TransactionError
-from pyhudi.format.basefile import FileSummary
+from pyhudi.format.basefile import FileSummary, FileWriter
 from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.filenames import base_file_name
 from pyhudi.format.orc import OrcFileWriter
@@ -21,21 +20,6 @@ from pyhudi.table.partition_metadata import write_partition_metadata
 from pyhudi.timeline.gate import WriteGate
 from pyhudi.timeline.markers import IOType, Markers
 from pyhudi.write.context import TaskId, WriteContext
-
-
-class FileWriter(Protocol):
-    """What base file writers of all formats offer."""
-
-    @property
-    def num_rows(self) -> int: ...
-    @property
-    def estimated_size(self) -> int: ...
-    @property
-    def buffered_bytes(self) -> int: ...
-    def write(self, batch: pa.RecordBatch) -> None: ...
-    def flush(self) -> None: ...
-    def close(self) -> FileSummary: ...
-    def abort(self) -> None: ...
 
 
 class SequenceNumbers:
@@ -140,7 +124,12 @@ def _open_writer(context: WriteContext, sink: object, constants: dict[str, str |
     bloom = context.bloom if context.populate_meta_fields else None
     if context.extension == "orc":
         return OrcFileWriter(
-            sink, context.file_schema, avro_schema=context.avro_schema, bloom=bloom, constants=constants
+            sink,
+            context.file_schema,
+            avro_schema=context.avro_schema,
+            codec=context.orc_codec,
+            bloom=bloom,
+            constants=constants,
         )
     return BaseFileWriter(
         sink,
