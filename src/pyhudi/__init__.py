@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyhudi.hudi_table import HudiTable, Scan
+from pyhudi.hudi_table import HudiTable
+from pyhudi.scan import Scan
 
 if TYPE_CHECKING:
     from pyhudi.spark.activate import activate, deactivate

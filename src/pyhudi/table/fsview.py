@@ -12,7 +12,6 @@ pending compaction opens a slice without a base file, whose logs a reader merges
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -20,31 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pyhudi.format.filenames import BASE, LOG, parse_names, split_paths
-from pyhudi.timeline.history import archived_completions
-from pyhudi.timeline.instants import Action, State
-from pyhudi.timeline.metadata import REPLACED_SCHEMA
-from pyhudi.timeline.plans import decode_record
+from pyhudi.format.filenames import BASE, LOG
+from pyhudi.table.groups import GROUP_SCHEMA, completions_of_archived, pending_slices, replaced_groups
+from pyhudi.table.listing import FILE_SCHEMA, list_files
 from pyhudi.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from pyhudi.storage.base import Storage
     from pyhudi.table.config import TableConfig
     from pyhudi.timeline.active import ActiveTimeline
-
-FILE_SCHEMA = pa.schema(
-    [
-        ("partition", pa.string()),
-        ("path", pa.string()),
-        ("size", pa.int64()),
-        ("kind", pa.string()),
-        ("file_id", pa.string()),
-        ("token", pa.string()),
-        ("instant", pa.string()),
-        ("log_version", pa.int32()),
-    ]
-)
-"""Base and log files as listed: ``path`` relative to the root, ``size`` in bytes, ``instant`` as in the name."""
 
 BASE_FILE_SCHEMA = pa.schema(
     [
@@ -70,12 +53,6 @@ SLICE_SCHEMA = pa.schema(
 )
 """One row per file slice, sorted by partition, file id and base instant. ``base_path`` and ``base_size`` are null for
 a slice of logs only; logs are in the order in which they are merged."""
-
-_REPLACED_SCHEMA = pa.schema([*REPLACED_SCHEMA, ("instant", pa.string())])
-_PENDING_SCHEMA = pa.schema([*REPLACED_SCHEMA, ("instant", pa.string())])
-_PARTITION_MARK = ".hoodie_partition_metadata"
-_META_FOLDER = ".hoodie"
-_LIST_THREADS = 16
 
 
 class OpenTable(Protocol):
@@ -111,8 +88,8 @@ class FileSystemView:
         self.files = files
         self.timeline = timeline
         self.partitions = list(partitions)
-        self._replaced = replaced if replaced is not None else _REPLACED_SCHEMA.empty_table()
-        self._pending = pending if pending is not None else _PENDING_SCHEMA.empty_table()
+        self._replaced = replaced if replaced is not None else GROUP_SCHEMA.empty_table()
+        self._pending = pending if pending is not None else GROUP_SCHEMA.empty_table()
         self._by_completion = by_completion
         self._archived = archived or {}
 
@@ -134,7 +111,7 @@ class FileSystemView:
             replaced=replaced_groups(active, known),
             pending=pending_slices(active, known),
             by_completion=by_completion,
-            archived=_archived_completions(client.storage, active, files, known) if by_completion else None,
+            archived=completions_of_archived(client.storage, active, files, known) if by_completion else None,
             partitions=found,
         )
 
@@ -276,83 +253,6 @@ def _fold_slices(files: pa.Table) -> pa.Table:
     return _sorted(pa.Table.from_arrays(columns, schema=SLICE_SCHEMA), "base_instant")
 
 
-# --- listing -------------------------------------------------------------------------------------------------------
-
-
-def list_files(storage: Storage, partitions: Sequence[str] | None = None) -> tuple[pa.Table, list[str]]:
-    """Base and log files (`FILE_SCHEMA`) of the table, or of the given partitions, and the sorted partition paths.
-
-    Without ``partitions`` the whole tree is listed; a folder is a partition when it has a partition metadata file.
-    Given partitions are taken on trust and those that do not exist are empty.
-    """
-    listing = _list_tree(storage) if partitions is None else _list_folders(storage, partitions)
-    folders, names = split_paths(listing["path"])
-    if partitions is None:
-        marks = pc.starts_with(names, _PARTITION_MARK)
-        found = sorted(pc.unique(folders.filter(marks)).to_pylist())
-        inside = pc.is_in(folders, value_set=pa.array(found, pa.string()))
-        listing, folders, names = listing.filter(inside), folders.filter(inside), names.filter(inside)
-    else:
-        found = sorted(set(partitions))
-    parsed = parse_names(names)
-    table = pa.Table.from_arrays(
-        [
-            folders,
-            listing["path"],
-            listing["size"],
-            *(parsed[name] for name in ("kind", "file_id", "token", "instant", "log_version")),
-        ],
-        schema=FILE_SCHEMA,
-    )
-    return table.filter(pc.is_in(table["kind"], value_set=pa.array([BASE, LOG]))), found
-
-
-def _list_tree(storage: Storage) -> pa.Table:
-    # not one recursive listing: .hoodie can be larger than the table
-    dirs = [name for name in storage.list_dirs("") if name != _META_FOLDER]
-    with ThreadPoolExecutor(_LIST_THREADS) as pool:
-        below = pool.map(lambda name: storage.list(name, recursive=True), dirs)
-        return pa.concat_tables([storage.list(""), *below])
-
-
-def _list_folders(storage: Storage, partitions: Sequence[str]) -> pa.Table:
-    with ThreadPoolExecutor(_LIST_THREADS) as pool:
-        return pa.concat_tables([storage.list("").slice(0, 0), *pool.map(storage.list, sorted(set(partitions)))])
-
-
-# --- what the timeline knows about file groups -----------------------------------------------------------------------
-
-
-def replaced_groups(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
-    """The file groups that completed replacecommits of the timeline took out of view: partition, file_id, instant.
-
-    One file is read for each such instant; archived ones need not be asked, their file groups are gone from storage.
-    """
-    done = [i for i in timeline if i.is_completed and i.action == Action.REPLACE_COMMIT]
-    with ThreadPoolExecutor(_LIST_THREADS) as pool:
-        tables = [
-            metadata.replaced.append_column("instant", pa.array([instant.requested] * metadata.replaced.num_rows))
-            for instant, metadata in zip(done, pool.map(active.commit_metadata, done), strict=True)
-            if metadata.replaced is not None and metadata.replaced.num_rows
-        ]
-    if not tables:
-        return _REPLACED_SCHEMA.empty_table()
-    table = pa.concat_tables(tables).cast(_REPLACED_SCHEMA)
-    return table.filter(pc.is_valid(table["file_id"]))
-
-
-def pending_slices(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
-    """The slices that pending compactions have opened: partition, file_id and the compaction's instant."""
-    rows: list[tuple[str, str, str]] = []
-    for instant in timeline:
-        if instant.action != Action.COMPACTION or instant.is_completed:
-            continue
-        plan = decode_record(Action.COMPACTION, State.REQUESTED, active.read_state(instant, State.REQUESTED))
-        rows += [(op["partitionPath"], op["fileId"], instant.requested) for op in plan["operations"] or ()]
-    columns = [pa.array(values, pa.string()) for values in zip(*rows, strict=True)] if rows else [[], [], []]
-    return pa.Table.from_arrays([pa.array(c, pa.string()) for c in columns], schema=_PENDING_SCHEMA)
-
-
 def _pending_events(pending: pa.Table, as_of: str | None) -> pa.Table:
     if as_of is not None:
         pending = pending.filter(pc.less_equal(pending["instant"], as_of))
@@ -366,15 +266,6 @@ def _pending_events(pending: pa.Table, as_of: str | None) -> pa.Table:
     schema = FILE_SCHEMA.append(pa.field("key", pa.string()))
     arrays = [columns.get(f.name, pa.nulls(pending.num_rows, f.type)) for f in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _archived_completions(
-    storage: Storage, active: ActiveTimeline, files: pa.Table, timeline: Timeline
-) -> Mapping[str, str]:
-    """Completion times of archived delta commits whose log files are still there; they are few or none."""
-    logs = files.filter(pc.equal(files["kind"], LOG))
-    wanted = {i for i in pc.unique(logs["instant"]).to_pylist() if timeline.is_before_start(i)}
-    return archived_completions(storage, active.layout, wanted) if wanted else {}
 
 
 # --- Arrow helpers ---------------------------------------------------------------------------------------------------

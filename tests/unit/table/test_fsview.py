@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.storage import open_storage
-from pyhudi.table.fsview import FILE_SCHEMA, FileSystemView, list_files
+from pyhudi.table.fsview import FileSystemView
+from pyhudi.table.listing import FILE_SCHEMA, list_files
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
 

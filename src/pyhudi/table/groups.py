@@ -1,0 +1,64 @@
+"""What the timeline knows about file groups: which were replaced, where pending compactions have opened slices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.filenames import LOG
+from pyhudi.timeline.history import archived_completions
+from pyhudi.timeline.instants import Action, State
+from pyhudi.timeline.plans import decode_record
+from pyhudi.timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from pyhudi.storage.base import Storage
+    from pyhudi.timeline.active import ActiveTimeline
+
+GROUP_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("instant", pa.string())])
+"""File groups, and the instant that did something to them."""
+
+_READ_THREADS = 16
+
+
+def replaced_groups(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
+    """The file groups that completed replacecommits of the timeline took out of view: partition, file_id, instant.
+
+    One file is read for each such instant; archived ones need not be asked, their file groups are gone from storage.
+    """
+    done = [i for i in timeline if i.is_completed and i.action == Action.REPLACE_COMMIT]
+    with ThreadPoolExecutor(_READ_THREADS) as pool:
+        tables = [
+            metadata.replaced.append_column("instant", pa.array([instant.requested] * metadata.replaced.num_rows))
+            for instant, metadata in zip(done, pool.map(active.commit_metadata, done), strict=True)
+            if metadata.replaced is not None and metadata.replaced.num_rows
+        ]
+    if not tables:
+        return GROUP_SCHEMA.empty_table()
+    table = pa.concat_tables(tables).cast(GROUP_SCHEMA)
+    return table.filter(pc.is_valid(table["file_id"]))
+
+
+def pending_slices(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
+    """The slices that pending compactions have opened: partition, file_id and the compaction's instant."""
+    rows: list[tuple[str, str, str]] = []
+    for instant in timeline:
+        if instant.action != Action.COMPACTION or instant.is_completed:
+            continue
+        plan = decode_record(Action.COMPACTION, State.REQUESTED, active.read_state(instant, State.REQUESTED))
+        rows += [(op["partitionPath"], op["fileId"], instant.requested) for op in plan["operations"] or ()]
+    columns = [pa.array(values, pa.string()) for values in zip(*rows, strict=True)] if rows else [[], [], []]
+    return pa.Table.from_arrays([pa.array(c, pa.string()) for c in columns], schema=GROUP_SCHEMA)
+
+
+def completions_of_archived(
+    storage: Storage, active: ActiveTimeline, files: pa.Table, timeline: Timeline
+) -> Mapping[str, str]:
+    """Completion times of archived delta commits whose log files are still there; they are few or none."""
+    logs = files.filter(pc.equal(files["kind"], LOG))
+    wanted = {i for i in pc.unique(logs["instant"]).to_pylist() if timeline.is_before_start(i)}
+    return archived_completions(storage, active.layout, wanted) if wanted else {}
