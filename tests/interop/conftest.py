@@ -10,11 +10,38 @@ import pytest
 from tests.interop.oracle import Oracle
 
 
+class OneAtATime:
+    """Keeps the Apache Hudi that was asked for last; two of them would need too much memory."""
+
+    def __init__(self) -> None:
+        self._running: Oracle | None = None
+
+    def get(self, release: str) -> Oracle:
+        """That release, started now unless it runs."""
+        if self._running is None or self._running.release != release:
+            self.close()
+            self._running = Oracle(release)
+        return self._running
+
+    def close(self) -> None:
+        """End the one that runs."""
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+
 @pytest.fixture(scope="session")
-def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
-    """The Apache Hudi release that the test's parameter names. Pytest orders the tests so that each starts once."""
-    with Oracle(request.param) as running:
-        yield running
+def oracles() -> Iterator[OneAtATime]:
+    """Apache Hudi's processes."""
+    keeper = OneAtATime()
+    yield keeper
+    keeper.close()
+
+
+@pytest.fixture
+def oracle(request: pytest.FixtureRequest, oracles: OneAtATime) -> Oracle:
+    """The Apache Hudi release that the test's parameter names."""
+    return oracles.get(request.param)
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +71,14 @@ def spark() -> Iterator[Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything in this folder needs the real Apache Hudi."""
-    for item in items:
-        if "interop" in item.path.parts:
-            item.add_marker(pytest.mark.interop)
+    """Everything in this folder needs the real Apache Hudi; tests go release by release, so that each starts once."""
+    here = [item for item in items if "interop" in item.path.parts]
+    for item in here:
+        item.add_marker(pytest.mark.interop)
+    here.sort(key=_release)
+    ordered = iter(here)
+    items[:] = [next(ordered) if "interop" in item.path.parts else item for item in items]
+
+
+def _release(item: pytest.Item) -> str:
+    return str(item.callspec.params.get("oracle", "")) if isinstance(item, pytest.Function) else ""

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 
 def pairwise(
-    axes: Mapping[str, Sequence[Any]], allowed: Callable[[dict[str, Any]], bool] = lambda _: True
+    axes: Mapping[str, Sequence[Any]],
+    allowed: Callable[[dict[str, Any]], bool] = lambda _: True,
+    unrelated: Collection[tuple[str, str]] = (),
 ) -> list[dict[str, Any]]:
     """Rows (axis → value) such that each pair of values of two axes that can occur at all occurs in one of them.
 
-    Greedy and deterministic: the next row is the first of those that bring the most new pairs.
+    Pairs of ``unrelated`` axes need not occur. Greedy and deterministic: the next row is one of those that bring the
+    most new pairs, the first in an order that mixes the values.
     """
     names = list(axes)
     candidates = [
         row for values in itertools.product(*axes.values()) if allowed(row := dict(zip(names, values, strict=True)))
     ]
-    pairs = [frozenset(_pairs(row, axes)) for row in candidates]
+    random.Random(6).shuffle(candidates)
+    pairs = [frozenset(_pairs(row, axes, unrelated)) for row in candidates]
     open_pairs = set().union(*pairs)
     chosen = []
     while open_pairs:
@@ -28,7 +33,10 @@ def pairwise(
     return chosen
 
 
-def _pairs(row: dict[str, Any], axes: Mapping[str, Sequence[Any]]) -> list[tuple[int, int, int, int]]:
+def _pairs(
+    row: dict[str, Any], axes: Mapping[str, Sequence[Any]], unrelated: Collection[tuple[str, str]]
+) -> list[tuple[str, int, str, int]]:
     """Pairs as (axis, place of its value, other axis, place of its value)."""
-    places = [(number, axes[name].index(row[name])) for number, name in enumerate(axes)]
-    return [(*one, *other) for one, other in itertools.combinations(places, 2)]
+    places = {name: axes[name].index(row[name]) for name in axes}
+    pairs = (pair for pair in itertools.combinations(axes, 2) if pair not in unrelated)
+    return [(one, places[one], other, places[other]) for one, other in pairs]

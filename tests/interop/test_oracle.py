@@ -11,7 +11,7 @@ from tests.interop.oracle import RELEASES, Oracle, OracleError, read_with_hudi_r
 from tests.interop.scenarios import ENGINES, LAYOUTS, PARALLELISM, Model, Scenario, ping_pong_steps
 from tests.rows import assert_same_rows
 
-every_release = pytest.mark.parametrize("oracle", RELEASES, indirect=True, scope="session")
+every_release = pytest.mark.parametrize("oracle", RELEASES, indirect=True)
 
 ROWS = pa.table({"id": ["a", "b", "c"], "v": [1, 2, None], "ts": [1, 1, 1], "part": ["x", "x", "y"]})
 OPTIONS = {
@@ -44,7 +44,7 @@ def test_errors_name_java_causes(oracle: Oracle, tmp_path: Path) -> None:
     assert oracle.sql("SELECT 1 AS one").to_pylist() == [{"one": 1}]
 
 
-@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True, scope="session")
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_the_model_says_what_apache_hudi_does(oracle: Oracle, tmp_path: Path) -> None:
     """If this fails the other tests of the folder compare with a wrong expectation."""
     scenario = Scenario(ENGINES[-1], LAYOUTS[3], event_time=True)

@@ -28,7 +28,7 @@ VOLATILE = {"hoodie.table.checksum"}
 NEWEST = ENGINES[-1]
 
 
-@pytest.mark.parametrize("oracle", [NEWEST.release], indirect=True, scope="session")
+@pytest.mark.parametrize("oracle", [NEWEST.release], indirect=True)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_same_outcome(oracle: Oracle, case: Case, spark: Any, tmp_path: Path) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
