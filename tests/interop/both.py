@@ -33,6 +33,7 @@ class Both:
         self.spark = spark
         self.model = Model(scenario)
         self.round = 0
+        self._they_read_changes = True
         self._files = itertools.count()
 
     # --- doing -------------------------------------------------------------------------------------------------------
@@ -48,6 +49,9 @@ class Both:
         else:
             self.oracle.write(self.path, rows, {**options, **PARALLELISM}, step.mode)
         self.model.apply(step, self.round)
+        # 0.15.0 puts the meta columns into the schema of such a commit and then cannot read the changes itself
+        broken = self.oracle.release == "0.15.0" and side == THEIRS and step.operation == "delete_partition"
+        self._they_read_changes = not broken
 
     def write_ours(self, rows: pa.Table, options: Mapping[str, str], mode: str = "append") -> None:
         """Write Arrow rows through our drop-in for ``format("hudi")``."""
@@ -84,6 +88,8 @@ class Both:
 
     def check_incremental(self, begin: str) -> None:
         """Both give the same changes since ``begin``."""
+        if not self._they_read_changes:
+            return
         options = {**INCREMENTAL, BEGIN: begin}
         theirs = self.oracle.read(self.path, {**options, BEGIN: self._begin_for_them(begin)})
         columns = [name for name in self.columns if name not in self.scenario.layout.encoded_in_changes]
