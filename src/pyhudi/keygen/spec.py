@@ -18,6 +18,7 @@ DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 ENCODED_CHARS = "".join(map(chr, range(0x20))) + "\x7f\"#%'*/:=?[\\]^{"
 
 NEW_ENCODING = "hoodie.write.complex.keygen.new.encoding"
+SLASH_DATES = "hoodie.datasource.write.slash.separated.date.partitioning"
 CONSISTENT_TIMESTAMPS = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
 _TIMEBASED = "hoodie.keygen.timebased."
 _TIMEBASED_OLD = ("hoodie.streamer.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.")
@@ -102,7 +103,9 @@ class KeySpec:
                     f"the key generator {keygen} takes exactly one partition field, but there are {len(partitions)}; "
                     "use COMPLEX for several and NON_PARTITION for none"
                 )
-        slash = config.slash_dates and len(partitions) == 1 and partitions[0].kind is PartitionKind.SIMPLE
+        # Apache Hudi makes such tables without noting it in their properties: then the writer's option says so
+        slash = config.slash_dates or _flag(SLASH_DATES, options, config.properties)
+        slash = slash and len(partitions) == 1 and partitions[0].kind is PartitionKind.SIMPLE
         timestamp = None
         if any(field.kind is PartitionKind.TIMESTAMP for field in partitions):
             timestamp = TimestampSpec.from_options(lambda key: _lookup(key, options, config.properties))

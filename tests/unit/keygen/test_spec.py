@@ -173,3 +173,10 @@ def test_partition_fields() -> None:
 )
 def test_zones(text: str, zone: str) -> None:
     assert java_zone(text) == zone
+
+
+@pytest.mark.parametrize(("stored", "given", "expected"), [(True, {}, True), (False, {}, False), (False, "true", True)])
+def test_slash_dates_by_the_table_or_the_option(stored: bool, given: object, expected: bool) -> None:
+    options = {"hoodie.datasource.write.slash.separated.date.partitioning": str(given)} if given else {}
+    spec = KeySpec.from_config(Config(KeyGenType.SIMPLE, slash_dates=stored), options)
+    assert spec.slash_dates is expected
