@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
 
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.keytext import quoted
 from pyhudi.spark.placement import place
 from pyhudi.write.columns import BASE_PATH, FILE_ID, ROW, TASK
 from pyhudi.write.groups import group_keys
@@ -63,7 +64,7 @@ def route(tagged: DataFrame, workload: Workload, max_tasks: int) -> DataFrame:
         file_id = F.coalesce(file_id, bucket[FILE_ID])
     placed = {FILE_ID: file_id, BASE_PATH: base_path}
     names = [name for name in tagged.columns if name not in placed]
-    rows = rows.select(*names, *(c.alias(n) for n, c in placed.items()), task.alias(TASK))
+    rows = rows.select(*(quoted([name]) for name in names), *(c.alias(n) for n, c in placed.items()), task.alias(TASK))
     moved = rows.repartition(tasks, TASK)
     return moved.sortWithinPartitions(PARTITION_PATH, FILE_ID, F.col(ROW).asc_nulls_last())
 

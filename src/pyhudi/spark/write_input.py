@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import Options, options
 from pyhudi.config.values import Operation
@@ -13,6 +12,7 @@ from pyhudi.schema.evolution import EvolutionOptions, reconcile
 from pyhudi.schema.meta import is_meta_column, remove_meta_columns
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.schema.types import as_nullable, table_schema
+from pyhudi.spark.keytext import quoted
 from pyhudi.table.config import TableConfig
 from pyhudi.write.columns import HELPER_COLUMNS
 from pyhudi.write.operations import DELETING
@@ -32,7 +32,7 @@ def own_columns(df: DataFrame) -> DataFrame:
         raise SchemaMismatchError("there are no columns to write")
     if len(names) == len(df.columns):
         return df
-    return df.select(*(F.col(f"`{name}`") for name in names))
+    return df.select(*(quoted([name]) for name in names))
 
 
 def write_schema(

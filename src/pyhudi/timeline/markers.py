@@ -58,10 +58,17 @@ class Markers:
         same file: ``AlreadyExistsError``, unless ``exist_ok`` (for log files that one task opens several times).
         """
         try:
-            self.storage.create(join_path(self.folder, partition, f"{file_name}.marker.{io_type.value}"), b"")
+            self.storage.create(self._path(partition, file_name, io_type), b"")
         except AlreadyExistsError:
             if not exist_ok:
                 raise
+
+    def remove(self, partition: str, file_name: str, io_type: IOType) -> None:
+        """Take one marker back: its data file was not begun, or is deleted again."""
+        self.storage.delete(self._path(partition, file_name, io_type))
+
+    def _path(self, partition: str, file_name: str, io_type: IOType) -> str:
+        return join_path(self.folder, partition, f"{file_name}.marker.{io_type.value}")
 
     def list(self) -> pa.Table:
         """All markers, of both kinds, as :data:`MARKER_SCHEMA`, each once.

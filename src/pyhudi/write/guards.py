@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import MergeMode, Operation, TableType
+from pyhudi.config.values import IndexType, MergeMode, Operation, TableType
 from pyhudi.errors import ConfigError, NotAHudiTableError, UnsupportedTableError
 from pyhudi.table.config import TableConfig
 from pyhudi.table.merging import MergeSettings
@@ -34,6 +34,11 @@ def check_writable(config: TableConfig, merging: MergeSettings, operation: Opera
         )
     if operation is Operation.UPSERT:
         _check_merging(merging)
+    if opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET and operation is not Operation.DELETE_PARTITION:
+        raise UnsupportedTableError(
+            f"{options.INDEX_TYPE.key}=BUCKET: the bucket index, in which a file's name says which keys it holds, is not "
+            "supported yet; a table that was written with it must not be written without it"
+        )
     if opts.get_typed(options.SCHEMA_EVOLUTION_ENABLE):
         raise UnsupportedTableError(
             f"{options.SCHEMA_EVOLUTION_ENABLE.key}=true: schema-on-read evolution is not written; leave it out"

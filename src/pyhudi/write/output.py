@@ -70,8 +70,9 @@ class BaseFileOutput:
             )
         self._storage = context.storage
         self._gate = WriteGate(context.storage, context.instant)
-        Markers(context.storage, context.instant).create(partition, self.name, io_type)
-        self._gate.check()
+        self._markers, self._io_type = Markers(context.storage, context.instant), io_type
+        self._markers.create(partition, self.name, io_type)
+        self._check_gate()
         self._stack = ExitStack()
         try:
             sink = self._stack.enter_context(context.storage.open_output(self.path))
@@ -104,12 +105,17 @@ class BaseFileOutput:
             self._close_sink(error)
             raise
         self._stack.close()
+        self._check_gate()
+        return summary
+
+    def _check_gate(self) -> None:
+        """Leave nothing behind when the write has ended without this task: neither the file nor its marker."""
         try:
             self._gate.check()
         except TransactionError:
             self._storage.delete(self.path)
+            self._markers.remove(self.partition, self.name, self._io_type)
             raise
-        return summary
 
     def abort(self) -> None:
         """Drop the file."""
