@@ -36,8 +36,8 @@ def check_writable(config: TableConfig, merging: MergeSettings, operation: Opera
         _check_merging(merging)
     if opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET and operation is not Operation.DELETE_PARTITION:
         raise UnsupportedTableError(
-            f"{options.INDEX_TYPE.key}=BUCKET: the bucket index, in which a file's name says which keys it holds, is not "
-            "supported yet; a table that was written with it must not be written without it"
+            f"{options.INDEX_TYPE.key}=BUCKET: the bucket index, in which a file's name says which keys it holds, is "
+            "not supported yet; a table that was written with it must not be written without it"
         )
     if opts.get_typed(options.SCHEMA_EVOLUTION_ENABLE):
         raise UnsupportedTableError(
