@@ -2,7 +2,7 @@
 
 The combinations of table version, layout, types, merge mode, index, metadata table and who begins are pairwise: every
 pair of choices is in some test. One of each engine goes through nine commits of every operation, the others through
-two, so that each side meets what the other wrote. """
+two, so that each side meets what the other wrote."""
 
 from __future__ import annotations
 
