@@ -83,6 +83,22 @@ class IndexType(StrEnum):
     INMEMORY = "INMEMORY"
     FLINK_STATE = "FLINK_STATE"
 
+    @property
+    def is_global(self) -> bool:
+        """Whether a key is there once in the whole table, not once in each partition."""
+        return self in _GLOBAL_INDEXES
+
+
+_GLOBAL_INDEXES = frozenset(
+    {
+        IndexType.GLOBAL_SIMPLE,
+        IndexType.GLOBAL_BLOOM,
+        IndexType.RECORD_INDEX,
+        IndexType.GLOBAL_RECORD_LEVEL_INDEX,
+        IndexType.INMEMORY,
+    }
+)
+
 
 class SortMode(StrEnum):
     """How bulk_insert arranges rows (``hoodie.bulkinsert.sort.mode``)."""

@@ -24,6 +24,6 @@ def write_new_files(job: WriteJob, instant: str) -> pa.Table:
     """Write the rows of a job into new file groups; returns the write stats."""
     rows = with_keys(job.df, job.spec, instant)
     if job.opts.get_typed(options.COMBINE_BEFORE_INSERT):
-        rows = dedupe(rows, job.merging)
+        rows = dedupe(rows, job.merging, global_keys=job.global_keys)
     rows, together = arrange(rows, job.opts, partitioned=bool(job.spec.partition_fields))
     return run_bulk_insert(rows, job.context(instant), sorted_input=together)

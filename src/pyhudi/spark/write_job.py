@@ -51,6 +51,11 @@ class WriteJob:
         """The timeline action of the write."""
         return action_of(self.operation, self.config.table_type)
 
+    @property
+    def global_keys(self) -> bool:
+        """Whether two rows of the input with the same key are one record also when they are of different partitions."""
+        return self.opts.get_typed(options.INDEX_TYPE).is_global
+
     def context(self, instant: str) -> WriteContext:
         """What the tasks need."""
         return write_context(self.storage, self.config, self.merging, self.opts, self.operation, instant, self.schema)
