@@ -81,6 +81,7 @@ def main(target: str) -> None:
         builder = builder.config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
         builder = builder.config("spark.ui.showConsoleProgress", "false")
         spark = pyhudi.configure_spark(builder).getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
         pyhudi.activate(spark)
 
     with tempfile.TemporaryDirectory() as scratch:

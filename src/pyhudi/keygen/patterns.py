@@ -144,8 +144,9 @@ _JAVA_SAME = frozenset({"yyyy", "MM", "dd", "MMM", "MMMM", "M", "d", "E", "EE", 
 
 
 def is_plain_date(token: Token) -> bool:
-    """Whether Spark's date_format gives the same text for this token on dates of the years 0–9999."""
-    return not token.letter or token.text in _JAVA_SAME
+    """Whether Spark's date_format gives the same text for this token, but for a plus sign before years of more than
+    four digits. Texts with a plus sign of their own are not plain, so that the other one can be told from them."""
+    return token.text in _JAVA_SAME if token.letter else "+" not in token.text
 
 
 def spark_pattern(run: tuple[Token, ...]) -> str:

@@ -26,12 +26,12 @@ from pyspark.sql.types import (
 
 from pyhudi.config import options
 from pyhudi.config.values import ReadEngine
-from pyhudi.format.columns import RECORD_KEY
+from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.keygen import KeySpec
 from pyhudi.spark.batch import Batch
 from pyhudi.spark.keygen import jvm_zone, record_key
 from pyhudi.spark.keytext import quoted, resolve
-from pyhudi.spark.lookup import FILE_NO, BaseFiles, KeyLookup, base_rows, held_types, with_file_no
+from pyhudi.spark.lookup import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup, base_rows, held_types, with_file_no
 from pyhudi.spark.types import spark_schema
 from pyhudi.write.columns import ROW
 
@@ -81,11 +81,20 @@ def native_candidates(schema: StructType, spec: KeySpec) -> tuple[str, ...]:
 
 
 def scan_places(
-    rows: DataFrame, lookup: KeyLookup, files: BaseFiles, batch: Batch, extra: tuple[str, ...], *, broadcast: bool
+    rows: DataFrame,
+    lookup: KeyLookup,
+    files: BaseFiles,
+    batch: Batch,
+    extra: tuple[str, ...],
+    *,
+    broadcast: bool,
+    everywhere: bool,
 ) -> tuple[DataFrame, KeyColumns]:
     """Find the batch's keys by scanning the key columns of *files*. Lazy.
 
     Gives places: key columns, file number, old partition, row position and the *extra* columns of the base rows.
+    *broadcast*: the batch is small, and only its own places are wanted: those of its keys, unless *everywhere* those of
+    its keys in its partitions.
     """
     spark = rows.sparkSession
     native = _native_types(rows, lookup, files, batch)
@@ -112,11 +121,19 @@ def scan_places(
     reference = FILE_NO if FILE_NO in base.columns else "_pyhudi_file_name"
     named = [text.alias(name) for text, name in zip(texts, keys.in_places, strict=True)]
     base = base.select(*named, reference, ROW, *kept)
-    if broadcast:
-        incoming = rows.select(*(c.alias(f"{_KEY}in_{i}") for i, c in enumerate(keys.of(rows))))
-        same_key = reduce(and_, (base[n] == incoming[f"{_KEY}in_{i}"] for i, n in enumerate(keys.in_places)))
-        base = base.join(F.broadcast(incoming), same_key, "left_semi")
-    return with_file_no(spark, base, files), keys
+    if not broadcast:
+        return with_file_no(spark, base, files), keys
+    incoming = keys.of(rows)
+    names = [f"{_KEY}in_{i}" for i in range(len(incoming))]
+    one_place = everywhere or len(batch.partitions) == 1
+    wanted = rows.select(*(c.alias(n) for c, n in zip(incoming, names, strict=True)), PARTITION_PATH)
+    wanted = F.broadcast(wanted.select(*names) if one_place else wanted.distinct() if batch.has_duplicates else wanted)
+    same_key = reduce(and_, (base[mine] == wanted[n] for mine, n in zip(keys.in_places, names, strict=True)))
+    if one_place:
+        return with_file_no(spark, base.join(wanted, same_key, "left_semi"), files), keys
+    # a key may be in many partitions, and only after the join are the file's partitions cheap to know
+    places = with_file_no(spark, base.join(wanted, same_key), files)
+    return places.where(F.col(OLD_PARTITION) == F.col(PARTITION_PATH)).drop(*names, PARTITION_PATH), keys
 
 
 def extra_name(name: str) -> str:

@@ -127,12 +127,13 @@ def _formatted(pattern: tuple[Token, ...], local: _Local) -> Column:
             run += (token,)
             continue
         if any(part.letter for part in run):
-            parts.append(F.date_format(local.date, spark_pattern(run)))
+            # years of more than four digits get a plus sign from Java's formatter, none from Joda's
+            parts.append(F.translate(F.date_format(local.date, spark_pattern(run)), "+", ""))
         elif run:
             parts.append(F.lit("".join(part.text for part in run)))
         run = ()
         if token is not None:
-            parts.append(_token_text(token, local))
+            parts.append(_token_text(token, local) if token.letter else F.lit(token.text))
     return F.concat(*parts)
 
 

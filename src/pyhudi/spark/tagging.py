@@ -105,7 +105,10 @@ class _Search:
         small = self._small
         if self.lookup.index in _BLOOM and not self.lookup.virtual_keys:
             return bloom_places(self.rows, self.lookup, self.files, extra)
-        return scan_places(self.rows, self.lookup, self.files, self.batch, extra, broadcast=small)
+        everywhere = self.lookup.index in _GLOBAL
+        return scan_places(
+            self.rows, self.lookup, self.files, self.batch, extra, broadcast=small, everywhere=everywhere
+        )
 
     def tag_in_partition(self) -> DataFrame:
         places, keys = self._places()
