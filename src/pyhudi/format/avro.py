@@ -88,12 +88,23 @@ def encode_record(schema: AvroSchema | str, record: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def decode_record(schema: AvroSchema | str, data: bytes, reader_schema: AvroSchema | str | None = None) -> Any:
-    """Return the record that ``data`` (Avro binary, no header) holds."""
+def decode_record(
+    schema: AvroSchema | str,
+    data: bytes,
+    reader_schema: AvroSchema | str | None = None,
+    *,
+    named_unions: bool = False,
+) -> Any:
+    """Return the record that ``data`` (Avro binary, no header) holds.
+
+    With ``named_unions``, records that stand in unions of several types come as pairs of their type's name and value.
+    """
     reader = None if reader_schema is None else _parsed(schema_json(reader_schema))
     buffer = io.BytesIO(data)
     try:
-        record = fastavro.schemaless_reader(buffer, _parsed(schema_json(schema)), reader)
+        record = fastavro.schemaless_reader(
+            buffer, _parsed(schema_json(schema)), reader, return_record_name=named_unions
+        )
     except FormatError:
         raise
     except Exception as e:  # fastavro lets whatever the broken bytes provoke escape

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError, RecordKeyError
 from pyhudi.format import bloom
-from pyhudi.format.columns import RECORD_KEY
+from pyhudi.schema.columns import RECORD_KEY
 
 AVRO_SCHEMA_KEY = "parquet.avro.schema"
 WRITER_MODEL_KEY = "writer.model.name"

@@ -19,8 +19,8 @@ import pyarrow.orc as po
 from pyhudi.errors import FormatError
 from pyhudi.format import basefile
 from pyhudi.format.basefile import BloomOptions, Footer
-from pyhudi.format.columns import RECORD_KEY
 from pyhudi.format.orctail import with_user_metadata, writer_timezone
+from pyhudi.schema.columns import RECORD_KEY
 
 AVRO_SCHEMA_KEY = "orc.avro.schema"
 CODECS = ("uncompressed", "snappy", "zlib", "lz4", "zstd")

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyhudi.errors import ConfigError, FormatError
 from pyhudi.format import basefile
 from pyhudi.format.basefile import BloomOptions, Footer
-from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
 
 CODECS: Mapping[str, str] = {
     "uncompressed": "none",

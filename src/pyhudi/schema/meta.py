@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyhudi.format.columns import (
+from pyhudi.schema.columns import (
     COMMIT_SEQNO,
     COMMIT_TIME,
     FILE_NAME,

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyhudi.errors import CorruptInstantError, FormatError, NotFoundError
 from pyhudi.format.avro import decode_record as decode_avro
 from pyhudi.format.avro import load_schema, write_container
-from pyhudi.format.logfile import BlockType, Header, avro_datums, read_blocks
+from pyhudi.format.log import BlockType, avro_datums, scan_blocks
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.layout import Layout
 from pyhudi.timeline.metadata import commit_of_record
@@ -165,12 +165,12 @@ def _read_archive(storage: Storage, layout: Layout, metadata: bool) -> pa.Table:
 
 
 def _archive_records(data: bytes) -> Iterator[dict[str, Any]]:
-    for block in read_blocks(data):
+    for block in scan_blocks(data):
         if block.type is BlockType.AVRO_DATA:
-            schema = block.headers.get(Header.SCHEMA)
+            schema = block.schema
             if schema is None:
                 raise FormatError(f"the block at offset {block.offset} has no schema")
-            for datum in avro_datums(block.content):
+            for datum in avro_datums(block.content()):
                 yield decode_avro(schema, bytes(datum))
 
 

@@ -1,0 +1,87 @@
+"""Decimals between Arrow and the big-endian two's complement bytes of Avro."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+
+_WIDTH = 16
+"""Bytes of an Arrow decimal128."""
+_LONGEST = 64
+"""Bytes of the longest number that is looked at."""
+
+
+def decimals_from_bytes(array: pa.Array, target: pa.Decimal128Type) -> pa.Array:
+    """Return decimals of big-endian two's complement numbers (a binary array); nulls stay null.
+
+    Raises:
+        FormatError: a number has no bytes, or more digits than the type.
+    """
+    count = len(array)
+    offsets = np.frombuffer(array.buffers()[1], np.int32, count + 1, array.offset * 4) if count else np.zeros(1, int)
+    data = np.frombuffer(array.buffers()[2] or b"", np.uint8)
+    if array.null_count:
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        # nulls take part as zeros
+        array = pc.fill_null(array, b"\0")
+        offsets = np.frombuffer(array.buffers()[1], np.int32, count + 1, array.offset * 4)
+        data = np.frombuffer(array.buffers()[2], np.uint8)
+    else:
+        valid = None
+    little = _little_endian(data, offsets.astype(np.int64))
+    validity = None if valid is None else pa.array(valid).buffers()[1]
+    result = pa.Array.from_buffers(target, count, [validity, pa.py_buffer(little)])
+    try:
+        result.validate(full=True)
+    except pa.ArrowInvalid as e:
+        raise FormatError(f"a number does not fit {target}: {e}") from e
+    return result
+
+
+def _little_endian(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """Numbers of any length as rows of 16 bytes, least byte first."""
+    count = len(offsets) - 1
+    lengths = np.diff(offsets)
+    result = np.empty((count, _WIDTH), np.uint8)
+    if count == 0:
+        return result
+    least, most = int(lengths.min()), int(lengths.max())
+    if least == 0:
+        raise FormatError("a decimal number without bytes")
+    sign = np.where(data[offsets[:-1]] >= 0x80, np.uint8(0xFF), np.uint8(0))
+    if most > _WIDTH:
+        _check_extension(data, offsets, lengths, sign)
+    if least == most:
+        rows = data[offsets[0] : offsets[-1]].reshape(count, most)
+        width = min(most, _WIDTH)
+        result[:, :width] = rows[:, most - width :][:, ::-1]
+        result[:, width:] = sign[:, None]
+        return result
+    for k in range(_WIDTH):
+        within = k < lengths
+        result[:, k] = np.where(within, data[np.where(within, offsets[1:] - 1 - k, 0)], sign)
+    return result
+
+
+def _check_extension(
+    data: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    lengths: npt.NDArray[np.int64],
+    sign: npt.NDArray[np.uint8],
+) -> None:
+    """Numbers of more bytes than 128 bits need must only repeat their sign there."""
+    most = int(lengths.max())
+    problem = FormatError(f"a decimal number of {most} bytes has more than 128 bits")
+    if most > _LONGEST:
+        raise problem
+    for k in range(most - _WIDTH):
+        within = lengths - _WIDTH > k
+        if (data[offsets[:-1][within] + k] != sign[within]).any():
+            raise problem
+    wide = lengths > _WIDTH
+    if ((data[offsets[1:][wide] - _WIDTH] ^ sign[wide]) & 0x80).any():
+        raise problem

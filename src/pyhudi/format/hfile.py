@@ -1,0 +1,305 @@
+"""HFiles: sorted keys with values. The metadata table's base files, and the content of its log blocks.
+
+Blocks are read when they are needed; keys and values come as Arrow binary arrays, a block at a time. Keys are compared
+as unsigned bytes, and are here the plain row keys, without what HBase adds to them.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+from pyhudi.format import hfileblocks as blocks
+from pyhudi.format.gather import gather
+from pyhudi.format.ranges import RangeReader, Source, open_ranges, read_exactly
+
+SCHEMA_KEY = "schema"
+"""Entry of the file info that holds the Avro schema of the values."""
+
+ENTRY_SCHEMA = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
+"""What `HFileReader.batches` and `HFileReader.lookup` give, in the order of the keys."""
+
+_INDEX_ENTRY = struct.Struct(">qi")
+_INT = struct.Struct(">i")
+_ENTRY_HEAD = 8
+"""Length of the key and of the value, four bytes each."""
+_KEY_EXTRA = 2 + len(blocks.KEY_TAIL)
+_VERSION_WITH_SEQUENCE = 1
+"""Value of KEY_VALUE_VERSION that says that a sequence number follows each value."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """A block: its first key, where it is, and how many bytes it takes on disk."""
+
+    key: bytes
+    offset: int
+    size: int
+
+
+class HFileReader:
+    """An HFile that is open for reading.
+
+    Args:
+        source: what `pyhudi.format.ranges.Source` names; it must stay open.
+
+    Raises:
+        FormatError: it is no HFile, or one of a kind that cannot be read.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._ranges: RangeReader = open_ranges(source)
+        size = self._ranges.size
+        if size < blocks.TRAILER_SIZE:
+            raise FormatError(f"not an HFile: {size} bytes are less than its trailer")
+        self._trailer = blocks.parse_trailer(
+            read_exactly(self._ranges, size - blocks.TRAILER_SIZE, blocks.TRAILER_SIZE)
+        )
+        trailer = self._trailer
+        start, end = trailer.load_on_open_offset, size - blocks.TRAILER_SIZE
+        if not 0 <= start <= trailer.file_info_offset <= end:
+            raise FormatError(
+                f"an HFile of {size} bytes with its index at {start}, its info at {trailer.file_info_offset}"
+            )
+        opened = read_exactly(self._ranges, start, end - start)
+        root, at = blocks.read_block(opened, (blocks.ROOT_INDEX_MAGIC,), trailer.codec)
+        meta, _ = blocks.read_block(opened[at:], (blocks.ROOT_INDEX_MAGIC,), trailer.codec)
+        self._root = _root_entries(root, trailer.data_index_count, start)
+        self._meta = {entry.key: entry for entry in _meta_entries(meta, trailer.meta_index_count, start)}
+        info, _ = blocks.read_block(
+            opened[trailer.file_info_offset - start :], (blocks.FILE_INFO_MAGIC,), trailer.codec
+        )
+        self._info = _parse_info(info)
+        if "hfile.MAX_TAGS_LEN" in self._info:
+            raise FormatError("an HFile with tags, which Hudi does not write")
+        version = self._info.get("KEY_VALUE_VERSION", b"")
+        self._has_sequence = version == _INT.pack(_VERSION_WITH_SEQUENCE)
+
+    @property
+    def num_entries(self) -> int:
+        """Keys in the file."""
+        return self._trailer.entry_count
+
+    @property
+    def comparator(self) -> str:
+        """Java class that compares keys for the writer; always by unsigned bytes."""
+        return self._trailer.comparator
+
+    @property
+    def file_info(self) -> Mapping[str, bytes]:
+        """The writer's remarks by name."""
+        return self._info
+
+    @property
+    def schema(self) -> str | None:
+        """Avro JSON of the values."""
+        text = self._info.get(SCHEMA_KEY)
+        try:
+            return None if text is None else text.decode()
+        except UnicodeDecodeError as e:
+            raise FormatError(f"the schema of an HFile is not UTF-8: {e}") from e
+
+    @property
+    def last_key(self) -> bytes | None:
+        """The greatest key; None in an empty file, or where the writer did not note it."""
+        key = self._info.get("hfile.LASTKEY")
+        return blocks.row_of(key) if key and self.num_entries else None
+
+    def meta_block(self, name: str) -> bytes | None:
+        """Return a meta block's bytes, e.g. ``bloomFilter``; None if there is none."""
+        entry = self._meta.get(name.encode())
+        return None if entry is None else self._payload(entry, (blocks.META_MAGIC,))
+
+    @functools.cached_property
+    def index(self) -> list[IndexEntry]:
+        """All data blocks in order; reads the lower levels of the index, where there are any."""
+        entries = self._root
+        for _ in range(self._trailer.index_levels - 1):
+            magics = (blocks.LEAF_INDEX_MAGIC, blocks.INTERMEDIATE_INDEX_MAGIC)
+            limit = self._trailer.load_on_open_offset
+            entries = [child for entry in entries for child in _leaf_entries(self._payload(entry, magics), limit)]
+        if any(a.offset >= b.offset or a.key > b.key for a, b in itertools.pairwise(entries)):
+            raise FormatError("the index of an HFile is not in order")
+        return entries
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all entries in order of their keys (`ENTRY_SCHEMA`), a batch a block.
+
+        Raises:
+            FormatError: a block is broken, or the file has not as many entries as it says.
+        """
+        count = 0
+        for entry in self.index:
+            batch = self._entries(entry)
+            count += batch.num_rows
+            yield batch
+        if count != self.num_entries:
+            raise FormatError(f"an HFile of {self.num_entries} entries has {count}")
+
+    def lookup(self, keys: pa.Array | pa.ChunkedArray) -> pa.Table:
+        """Return the entries with any of these keys (text or bytes); reads only the blocks where they can be."""
+        wanted = pc.unique(keys.cast(pa.binary()))
+        order = np.array(sorted(wanted.drop_null().to_pylist()), object)
+        tables = []
+        for i, part in _by_block(self.index, order):
+            batch = self._entries(self.index[i])
+            mask = pc.is_in(batch["key"], value_set=pa.array(part.tolist(), pa.binary()))
+            tables.append(batch.filter(mask))
+        return pa.Table.from_batches(tables, ENTRY_SCHEMA)
+
+    def prefix(self, prefix: bytes) -> pa.Table:
+        """Return the entries whose keys begin with some bytes; reads only the blocks where they can be."""
+        firsts = np.array([entry.key for entry in self.index], object)
+        start = max(0, int(np.searchsorted(firsts, prefix, side="left")) - 1) if len(firsts) else 0
+        tables = []
+        for entry in self.index[start:]:
+            if entry.key > prefix and not entry.key.startswith(prefix):
+                break
+            batch = self._entries(entry)
+            tables.append(batch.filter(pc.starts_with(batch["key"], prefix)))
+        return pa.Table.from_batches(tables, ENTRY_SCHEMA)
+
+    def _payload(self, entry: IndexEntry, magics: tuple[bytes, ...]) -> bytes:
+        data = read_exactly(self._ranges, entry.offset, entry.size)
+        return blocks.read_block(data, magics, self._trailer.codec)[0]
+
+    def _entries(self, entry: IndexEntry) -> pa.RecordBatch:
+        data = self._payload(entry, (blocks.DATA_MAGIC,))
+        return _parse_entries(data, has_sequence=self._has_sequence)
+
+
+def _by_block(index: list[IndexEntry], keys: npt.NDArray[np.object_]) -> Iterator[tuple[int, npt.NDArray[np.object_]]]:
+    """Numbers of blocks with the (sorted) keys that may be in them."""
+    firsts = np.array([entry.key for entry in index], object)
+    if not len(firsts) or not len(keys):
+        return
+    places = np.searchsorted(firsts, keys, side="right") - 1
+    for i in np.unique(places[places >= 0]):
+        yield int(i), keys[places == i]
+
+
+def _root_entries(payload: bytes, count: int, limit: int) -> list[IndexEntry]:
+    return [IndexEntry(blocks.row_of(e.key), e.offset, e.size) for e in _meta_entries(payload, count, limit)]
+
+
+def _meta_entries(payload: bytes, count: int, limit: int) -> list[IndexEntry]:
+    """Entries of a root index as they stand; what may follow (the middle key of large indexes) is left."""
+    if not 0 <= count <= len(payload) // (_INDEX_ENTRY.size + 1):
+        raise FormatError(f"an HFile index of {len(payload)} bytes with {count} entries")
+    result = []
+    at = 0
+    for _ in range(count):
+        if at + _INDEX_ENTRY.size > len(payload):
+            raise FormatError("an HFile index ends within an entry")
+        offset, size = _INDEX_ENTRY.unpack_from(payload, at)
+        length, at = blocks.hadoop_varint(payload, at + _INDEX_ENTRY.size)
+        if not 0 <= length <= len(payload) - at:
+            raise FormatError(f"an HFile index has a key of {length} bytes")
+        result.append(_entry(payload[at : at + length], offset, size, limit))
+        at += length
+    return result
+
+
+def _leaf_entries(payload: bytes, limit: int) -> list[IndexEntry]:
+    """Entries of an index block below the root."""
+    try:
+        (count,) = _INT.unpack_from(payload)
+        if not 0 <= count <= len(payload) // _INT.size:
+            raise FormatError(f"an HFile index of {len(payload)} bytes with {count} entries")
+        places = struct.unpack_from(f">{count + 1}i", payload, _INT.size)
+        start = _INT.size * (count + 2)
+        result = []
+        for begin, end in itertools.pairwise(places):
+            if not 0 <= begin <= end <= len(payload) - start:
+                raise FormatError("an HFile index has entries outside of it")
+            offset, size = _INDEX_ENTRY.unpack_from(payload, start + begin)
+            key = payload[start + begin + _INDEX_ENTRY.size : start + end]
+            result.append(_entry(blocks.row_of(key), offset, size, limit))
+        return result
+    except struct.error as e:
+        raise FormatError(f"an HFile index cannot be parsed: {e}") from e
+
+
+def _entry(key: bytes, offset: int, size: int, limit: int) -> IndexEntry:
+    if not 0 <= offset <= offset + size <= limit:
+        raise FormatError(f"an HFile index names a block of {size} bytes at {offset}, beyond the blocks")
+    return IndexEntry(key, offset, size)
+
+
+def _parse_info(payload: bytes) -> dict[str, bytes]:
+    if payload[:4] != b"PBUF":
+        raise FormatError(f"the file info of an HFile starts with {payload[:4]!r}")
+    length, at = blocks.protobuf_varint(payload, 4)
+    result: dict[str, bytes] = {}
+    for number, entry in blocks.protobuf_fields(payload[at : at + length]):
+        pair = dict(blocks.protobuf_fields(entry)) if number == 1 and isinstance(entry, bytes) else {}
+        name, value = pair.get(1), pair.get(2)
+        if not isinstance(name, bytes) or not isinstance(value, bytes):
+            raise FormatError("the file info of an HFile has an entry that is no pair")
+        result[name.decode("utf-8", "replace")] = value
+    return result
+
+
+def _parse_entries(data: bytes, *, has_sequence: bool) -> pa.RecordBatch:
+    """Keys and values of a data block."""
+    starts, key_sizes, value_sizes = _layout(data, has_sequence)
+    raw = np.frombuffer(data, np.uint8)
+    keys_at = starts + _ENTRY_HEAD
+    row_sizes = raw[keys_at].astype(np.int64) << 8 | raw[keys_at + 1]
+    if not bool(((row_sizes + 2 == key_sizes) | (row_sizes + _KEY_EXTRA == key_sizes)).all()):
+        raise FormatError("an HFile block has a key that is no row key")
+    keys = gather(raw, keys_at + 2, row_sizes)
+    values = gather(raw, keys_at + key_sizes, value_sizes)
+    if len(keys) > 1 and not pc.all(pc.less_equal(keys[:-1], keys[1:])).as_py():
+        raise FormatError("an HFile block has keys that are not in order")
+    return pa.RecordBatch.from_arrays([keys, values], schema=ENTRY_SCHEMA)
+
+
+def _layout(
+    data: bytes, has_sequence: bool
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where entries begin, and how long their keys and values are."""
+    same = _same_sizes(data, has_sequence)
+    if same is not None:
+        return same
+    starts, key_sizes, value_sizes = [], [], []
+    at, size = 0, len(data)
+    lengths = struct.Struct(">ii")
+    while at < size:
+        if at + _ENTRY_HEAD > size:
+            raise FormatError("an HFile block ends within an entry")
+        key_size, value_size = lengths.unpack_from(data, at)
+        end = at + _ENTRY_HEAD + key_size + value_size
+        if key_size < 2 or value_size < 0 or end > size:
+            raise FormatError(f"an HFile block has a key of {key_size} and a value of {value_size} bytes")
+        starts.append(at)
+        key_sizes.append(key_size)
+        value_sizes.append(value_size)
+        at = blocks.hadoop_varint(data, end)[1] if has_sequence else end
+    return np.array(starts, np.int64), np.array(key_sizes, np.int64), np.array(value_sizes, np.int64)
+
+
+def _same_sizes(
+    data: bytes, has_sequence: bool
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+    """The layout of a block whose entries are all of the same sizes, as in most record indexes."""
+    if len(data) < _ENTRY_HEAD:
+        return None
+    key_size, value_size = struct.unpack_from(">ii", data)
+    stride = _ENTRY_HEAD + key_size + value_size + has_sequence
+    if key_size < 2 or value_size < 0 or len(data) % stride:
+        return None
+    rows = np.frombuffer(data, np.uint8).reshape(-1, stride)
+    if not bool((rows[:, :_ENTRY_HEAD] == rows[0, :_ENTRY_HEAD]).all()) or (has_sequence and rows[:, -1].any()):
+        return None
+    count = len(rows)
+    return np.arange(count, dtype=np.int64) * stride, np.full(count, key_size), np.full(count, value_size)

@@ -1,0 +1,28 @@
+"""Log files: the deltas of merge-on-read tables, and the archived timeline of version 6.
+
+`scan_blocks` finds the blocks of a file and reads their headers; contents are read when they are decoded, by
+`decode_records` and `decode_deletes`.
+"""
+
+from __future__ import annotations
+
+from pyhudi.format.log.avroblock import avro_datums
+from pyhudi.format.log.block import DATA_BLOCKS, MAGIC, ROLLBACK_COMMAND, BlockType, Header, LogBlock
+from pyhudi.format.log.deletes import NATURAL_COLUMN, decode_deletes, delete_schema
+from pyhudi.format.log.records import decode_records
+from pyhudi.format.log.scan import scan_blocks
+
+__all__ = [
+    "DATA_BLOCKS",
+    "MAGIC",
+    "NATURAL_COLUMN",
+    "ROLLBACK_COMMAND",
+    "BlockType",
+    "Header",
+    "LogBlock",
+    "avro_datums",
+    "decode_deletes",
+    "decode_records",
+    "delete_schema",
+    "scan_blocks",
+]

@@ -1,0 +1,82 @@
+"""Records of data blocks as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+from pyhudi.format import parquet
+from pyhudi.format.hfile import ENTRY_SCHEMA, HFileReader
+from pyhudi.format.log.avroblock import decode_avro, decode_framed
+from pyhudi.format.log.block import BlockType, LogBlock
+
+KEY_FIELD = "key"
+"""Field of records in HFiles that is stored empty, because the HFile's key has its text."""
+
+
+def decode_records(block: LogBlock, *, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the records of a data block or change-data block, in the order of the block.
+
+    The schema is the block's own (its SCHEMA header), with the Arrow types that base files are read with, meta columns
+    included. ``columns`` chooses and orders top-level columns; those that the block does not have are left out.
+
+    Raises:
+        FormatError: the block holds no records, or its content is not what its type and schema say.
+    """
+    if block.type in (BlockType.AVRO_DATA, BlockType.CDC_DATA):
+        if block.schema is None:
+            raise FormatError(f"the {block.type.name} block at offset {block.offset} has no schema")
+        return decode_avro(block.content(), block.schema, columns)
+    if block.type is BlockType.PARQUET_DATA:
+        return _parquet(block, columns)
+    if block.type is BlockType.HFILE_DATA:
+        return _hfile(block, columns)
+    raise FormatError(f"a block of type {block.type.name} holds no records")
+
+
+def _hfile(block: LogBlock, columns: Sequence[str] | None) -> pa.Table:
+    """The Avro values of an HFile, in order of their keys. Writers leave the field ``key`` empty; here it is filled."""
+    reader = HFileReader(block.content())
+    schema = block.schema or reader.schema
+    if schema is None:
+        raise FormatError(f"the HFILE_DATA block at offset {block.offset} has no schema")
+    entries = pa.Table.from_batches(reader.batches(), ENTRY_SCHEMA).combine_chunks()
+    table = decode_values(_flat(entries["value"]), schema, columns)
+    if KEY_FIELD in table.column_names and pa.types.is_string(table.schema.field(KEY_FIELD).type):
+        at = table.schema.get_field_index(KEY_FIELD)
+        table = table.set_column(at, table.schema.field(at), entries["key"].cast(pa.string()))
+    return table
+
+
+def decode_values(values: pa.BinaryArray, schema: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return Avro records that are the values of a binary array, in its order; see `decode_records`.
+
+    Raises:
+        FormatError: a value is no such record.
+    """
+    sizes = pc.binary_length(values).to_numpy().astype(">i4")
+    prefixes = pa.Array.from_buffers(
+        pa.binary(),
+        len(values),
+        [None, pa.py_buffer(np.arange(0, 4 * len(values) + 4, 4, dtype=np.int32)), pa.py_buffer(sizes)],
+    )
+    joined = pc.binary_join_element_wise(prefixes, values, b"")
+    data = joined.buffers()[2]
+    return decode_framed(memoryview(data or b"").cast("B"), len(values), schema, columns)
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _parquet(block: LogBlock, columns: Sequence[str] | None) -> pa.Table:
+    file = parquet.open_file(pa.BufferReader(pa.py_buffer(block.content())), pre_buffer=False)
+    batches = list(parquet.read_batches(file, columns))
+    schema = file.schema_arrow.remove_metadata()
+    if columns is not None:
+        schema = pa.schema([schema.field(name) for name in columns if name in schema.names])
+    return pa.Table.from_batches([batch.select(schema.names) for batch in batches]) if batches else schema.empty_table()

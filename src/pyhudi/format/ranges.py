@@ -1,0 +1,128 @@
+"""Files as the format readers see them: something that gives the bytes of a range."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, Protocol, TypeAlias
+
+from pyhudi.errors import FormatError
+
+Source: TypeAlias = Any
+"""Bytes, a memoryview, a `RangeReader`, a pyarrow file or any seekable binary file."""
+
+
+class RangeReader(Protocol):
+    """Random access to the bytes of one file that does not change meanwhile."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file."""
+
+    def read_range(self, offset: int, length: int) -> memoryview:
+        """The bytes of a range; fewer than asked for only at the end of the file."""
+
+
+def open_ranges(source: Source) -> RangeReader:
+    """Make a range reader of anything that `Source` names; a range reader is given back as it is."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return BytesRanges(source)
+    if hasattr(source, "read_range") and hasattr(source, "size") and not callable(source.size):
+        ranges: RangeReader = source
+        return ranges
+    if hasattr(source, "read_at"):
+        return _ArrowFileRanges(source)
+    return _FileRanges(source)
+
+
+def read_exactly(ranges: RangeReader, offset: int, length: int) -> memoryview:
+    """The whole range.
+
+    Raises:
+        FormatError: the file ends before.
+    """
+    if offset < 0 or length < 0 or offset + length > ranges.size:
+        raise FormatError(f"bytes {offset} to {offset + length} lie outside a file of {ranges.size} bytes")
+    data = ranges.read_range(offset, length)
+    if len(data) != length:
+        raise FormatError(
+            f"the file gave {len(data)} of {length} bytes at offset {offset}; it was cut while being read"
+        )
+    return data
+
+
+class BytesRanges:
+    """Ranges of bytes in memory; nothing is copied."""
+
+    def __init__(self, data: bytes | bytearray | memoryview) -> None:
+        self._view = memoryview(data).cast("B")
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return len(self._view)
+
+    def read_range(self, offset: int, length: int) -> memoryview:
+        """A view of the bytes."""
+        return self._view[offset : offset + length]
+
+
+class _ArrowFileRanges:
+    """Ranges of a pyarrow random-access file."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._size = int(file.size())
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def read_range(self, offset: int, length: int) -> memoryview:
+        length = max(0, min(length, self._size - offset))
+        return memoryview(self._file.read_at(length, offset))
+
+
+class _FileRanges:
+    """Ranges of a seekable binary file; not for several threads at once."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._size = int(file.seek(0, io.SEEK_END))
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def read_range(self, offset: int, length: int) -> memoryview:
+        length = max(0, min(length, self._size - offset))
+        self._file.seek(offset)
+        parts = []
+        while length > 0:
+            part = self._file.read(length)
+            if not part:
+                break
+            parts.append(part)
+            length -= len(part)
+        return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
+
+
+class Window:
+    """Reads small pieces that lie close together with few requests: every request asks for at least ``span`` bytes.
+
+    Holds the last two requests' bytes, so that looking ahead once does not forget what came before.
+    """
+
+    def __init__(self, ranges: RangeReader, span: int = 64 * 1024) -> None:
+        self.ranges = ranges
+        self._span = span
+        self._held: list[tuple[int, memoryview]] = []
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """The bytes of a range; fewer than asked for only at the end of the file."""
+        end = max(offset, min(offset + length, self.ranges.size))
+        for start, data in self._held:
+            if start <= offset and end <= start + len(data):
+                return data[offset - start : end - start]
+        data = self.ranges.read_range(offset, max(end - offset, self._span))
+        self._held = [(offset, data), *self._held[:1]]
+        return data[: end - offset]
