@@ -9,8 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from tests.spark.model import frame, options, rows_of, tree
 
+from pyhudi.config import Options
+from pyhudi.errors import StorageError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.writer import write
+from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.transaction.transaction import Transaction
 
 ROWS = [(f"k{i:02d}", f"p{i % 2}", 1, "one") for i in range(20)]
@@ -93,3 +96,21 @@ def test_a_writer_that_commits_in_between_makes_the_plan_anew(
     found = {row[0]: row[3] for row in rows_of(path)}
     assert (found["k00"], found["k01"], found["new"]) == ("between", "mine", "mine")
     assert len(found) == 21
+
+
+def test_a_table_in_which_somebody_else_writes_stays(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, others = str(tmp_path / "table"), []
+
+    def meanwhile(*_: object) -> None:
+        # another writer, that takes nobody for dead, has begun on the table which the first one has made
+        never = {**options("insert"), "hoodie.clean.failed.writes.policy": "NEVER"}
+        others.append(Transaction.begin(TableMetaClient.open(path), "commit", "INSERT", Options.parse(never)))
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(Transaction, "to_inflight", meanwhile)
+    with pytest.raises(StorageError, match="full"):
+        write(frame(spark, ROWS), path, options("bulk_insert"))
+    timeline = TableMetaClient.open(path).active_timeline().timeline
+    assert timeline.pending().writes().last.requested == others[0].instant

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from pyhudi.config import Options, options
 from pyhudi.config.values import Operation
+from pyhudi.errors import HudiError
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.spark.failures import spark_errors
@@ -19,6 +21,7 @@ from pyhudi.storage import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.merging import MergeSettings
 from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.table.properties_file import META_FOLDER, PATH
 from pyhudi.timeline.metadata import CommitMetadata
 from pyhudi.transaction.outcome import Conflicted
 from pyhudi.transaction.transaction import Transaction
@@ -26,6 +29,8 @@ from pyhudi.write.context import WriteContext
 from pyhudi.write.operations import action_of, type_name
 from pyhudi.write.result import WriteResult
 from pyhudi.write.settings import write_context
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class WriteJob:
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Begin the write, on a table that is made if need be. An error inside rolls it back; a table that was made
-        for this write and stays without a commit is taken away again."""
+        for this write and stays without any write is taken away again."""
         created = self.client is None
         client = self.client or TableMetaClient.create(self.storage, self.config, self.opts)
         try:
@@ -81,7 +86,10 @@ class WriteJob:
                 yield tx
         except BaseException:
             if created:
-                remove_empty_table(self.storage)
+                try:
+                    remove_empty_table(self.storage)
+                except HudiError as failure:  # what went wrong first is what the caller has to know
+                    _log.warning("the empty table at %s is left behind: %s", self.storage.uri(), failure)
             raise
 
     def commit(self, tx: Transaction, metadata: CommitMetadata) -> WriteResult:
@@ -90,7 +98,8 @@ class WriteJob:
         Raises:
             ConflictError: another writer was faster.
         """
-        if metadata.stats.num_rows == 0 and not self.opts.get_typed(options.ALLOW_EMPTY_COMMIT):
+        nothing = metadata.stats.num_rows == 0 and not _replaces(metadata)
+        if nothing and not self.opts.get_typed(options.ALLOW_EMPTY_COMMIT):
             tx.abort()
             return WriteResult(self.storage.uri(), type_name(self.operation), created_table=self.client is None)
         outcome = tx.commit(metadata)
@@ -107,13 +116,18 @@ class WriteJob:
         )
 
 
+def _replaces(metadata: CommitMetadata) -> bool:
+    """Whether file groups go out of view."""
+    return metadata.replaced is not None and metadata.replaced["file_id"].null_count < metadata.replaced.num_rows
+
+
 def remove_empty_table(storage: Storage) -> None:
-    """Take away a table in which nothing was ever committed."""
+    """Take away a table in which nothing was ever committed, and in which nobody is writing."""
     client = TableMetaClient.open(storage)
-    if not client.active_timeline().timeline.writes().completed().instants:
+    if not client.active_timeline().timeline.writes():
         # the properties first: without them the rest is no table
-        storage.delete(".hoodie/hoodie.properties")
-        storage.delete_tree(".hoodie")
+        storage.delete(PATH)
+        storage.delete_tree(META_FOLDER)
 
 
 def touched_partitions(stats: pa.Table) -> list[str]:
