@@ -100,6 +100,8 @@ def test_options_that_contradict_the_table(spark: SparkSession, table: Path) -> 
         write(rows, str(table), options("upsert"), "replace")
     with unchanged(table, errors.ConfigError, "append"):
         write(rows, str(table), options("delete"), "overwrite")
+    with unchanged(table, errors.ConfigError, "delete.field is given without hoodie.payload.delete.marker"):
+        upsert(rows, table, hoodie__payload__delete__field="v")
     with unchanged(table, errors.UnsupportedTableError, "BUCKET"):
         upsert(rows, table, hoodie__index__type="BUCKET")
 

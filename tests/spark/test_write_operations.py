@@ -99,6 +99,21 @@ def test_soft_deletes(spark: SparkSession, tmp_path: Path) -> None:
     assert [row[0] for row in rows_of(path)] == ["a"], "an older delete loses"
 
 
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_deletes_by_a_marker(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    path = str(tmp_path / "table")
+    plain = {
+        "hoodie__write__table__version": version,
+        "hoodie__datasource__write__payload__class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+    }
+    marker = {"hoodie__payload__delete__field": "v", "hoodie__payload__delete__marker": "D"}
+    # a table whose properties say nothing of the marker, as those of version 6 and of release 1.0 never do
+    write(frame(spark, [(k, "p", 10, "") for k in "abc"]), path, options("insert", **plain))
+    rows = [("a", "p", 11, "D"), ("b", "p", 9, "D"), ("c", "p", 11, "d"), ("n", "p", 1, "D")]
+    write(frame(spark, rows), path, options("upsert", **plain, **marker))
+    assert rows_of(path) == [("b", "p", 10, ""), ("c", "p", 11, "d")]
+
+
 def test_inserts_with_keys_that_are_there(spark: SparkSession, tmp_path: Path) -> None:
     def after(name: str, **more: object) -> list[tuple[str, int]]:
         path = str(tmp_path / name)
@@ -144,7 +159,13 @@ def test_empty_input_makes_an_empty_commit(spark: SparkSession, tmp_path: Path) 
         assert result.instant is not None
         assert result.num_files == 0
         assert rows_of(path) == before
-    result = write(nothing, path, options("upsert", hoodie__allow__empty__commit=False))
-    assert result.instant is None
-    write(nothing, path, options("insert_overwrite_table"))
+    no_empty_commit = {"hoodie__allow__empty__commit": False}
+    assert write(nothing, path, options("upsert", **no_empty_commit)).instant is None
+    nowhere = {"hoodie__datasource__write__partitions__to__delete": "nowhere"}
+    assert write(nothing, path, options("delete_partition", **nowhere, **no_empty_commit)).instant is None
+    # what takes rows away is not empty, though it writes no file
+    gone = {"hoodie__datasource__write__partitions__to__delete": "p0"}
+    assert write(nothing, path, options("delete_partition", **gone, **no_empty_commit)).instant is not None
+    assert rows_of(path) == before[1:]
+    write(nothing, path, options("insert_overwrite_table", **no_empty_commit))
     assert rows_of(path) == []

@@ -25,6 +25,7 @@ from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.table.keygen_type import KeyGenType
+from pyhudi.table.merging import with_delete_marker
 from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.write.guards import check_table_exists, check_writable
 from pyhudi.write.operations import check_operation, type_name
@@ -100,7 +101,7 @@ def _prepare(
     else:
         config = client.config
         opts = config.validate_against(opts)
-    merging = config.merging_for(opts.get_typed(options.PAYLOAD_CLASS))
+    merging = with_delete_marker(config.merging_for(opts.get_typed(options.PAYLOAD_CLASS)), opts)
     check_writable(config, merging, operation, opts)
     spec = KeySpec.from_config(config, opts)
     if client is not None and spec.keygen is KeyGenType.COMPLEX and len(spec.record_fields) == 1 and config.version < 9:

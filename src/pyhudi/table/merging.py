@@ -232,6 +232,28 @@ def of_table(
     )
 
 
+def with_delete_marker(settings: MergeSettings, opts: Options) -> MergeSettings:
+    """The settings with the delete field and marker that a write names, where the table stores none.
+
+    Tables of version 6 never store them and those of 1.0 neither, so every writer has to say them.
+
+    Raises ConfigError when one is given without the other.
+    """
+    given = {
+        option.key: opts.get_typed(option) for option in (options.PAYLOAD_DELETE_FIELD, options.PAYLOAD_DELETE_MARKER)
+    }
+    named = {key: value for key, value in given.items() if value}
+    if not named:
+        return settings
+    known = {**named, **settings.properties}
+    missing = [key for key in given if key not in known]
+    if missing:
+        raise ConfigError(
+            f"{next(iter(named))} is given without {missing[0]}; a delete is known by both, give both or none"
+        )
+    return replace(settings, properties=known)
+
+
 E = TypeVar("E", bound=StrEnum)
 
 
