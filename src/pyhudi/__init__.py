@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.hudi_table import HudiTable
+from pyhudi.merge.merger import RecordMerger, Records, choose, newer_by_ordering
+from pyhudi.merge.registry import register_merger, unregister_merger
 from pyhudi.scan import Scan
 
 if TYPE_CHECKING:
@@ -13,7 +15,20 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["HudiTable", "Scan", "__version__", "activate", "configure_spark", "deactivate"]
+__all__ = [
+    "HudiTable",
+    "RecordMerger",
+    "Records",
+    "Scan",
+    "__version__",
+    "activate",
+    "choose",
+    "configure_spark",
+    "deactivate",
+    "newer_by_ordering",
+    "register_merger",
+    "unregister_merger",
+]
 
 _SPARK = {
     "activate": "pyhudi.spark.activate",

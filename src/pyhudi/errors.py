@@ -14,6 +14,7 @@ All of them name the offending value and say what to do about it::
     ├── SchemaError
     │   └── SchemaMismatchError           incoming columns cannot become the table's columns
     ├── RecordKeyError                    null, empty or missing record keys
+    ├── MergerError                       a merger of the user failed, or returned what it must not
     ├── QueryError                        a query that cannot be answered (bad instant, cleaned history)
     ├── TimelineError
     │   ├── CorruptInstantError           a timeline file cannot be parsed
@@ -91,6 +92,10 @@ class SchemaMismatchError(SchemaError):
 
 class RecordKeyError(HudiError, ValueError):
     """Record keys are null, empty or missing."""
+
+
+class MergerError(HudiError):
+    """A merger that the user registered failed, or returned what it must not."""
 
 
 class QueryError(HudiError, ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config.values import MergeMode, PartialUpdateMode
+from pyhudi import RecordMerger, Records, choose, register_merger, unregister_merger
 from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
 from pyhudi.spark.batch import summarize
 from pyhudi.spark.dedupe import dedupe, mark_deletes
@@ -117,9 +119,9 @@ def test_partial_updates_as_in_the_original(spark: SparkSession) -> None:
     )
     ignore = PartialUpdateMode.IGNORE_DEFAULTS
     for mode, b in [(COMMIT, ("b", 3, "z", 1)), (EVENT, ("b", 9, "z", 1))]:
-        found = collected(dedupe(df, merging(mode, "ts", partial_update_mode=ignore)), df)
+        found = collected(dedupe(df, merging(mode, "ts", dedupe_partial_mode=ignore)), df)
         assert {(row[0], *row[2:]) for row in found} == {("a", 7, "1", 2), b, ("c", 1, "q", 1)}
-    fill = merging(COMMIT, partial_update_mode=PartialUpdateMode.FILL_UNAVAILABLE)
+    fill = merging(COMMIT, dedupe_partial_mode=PartialUpdateMode.FILL_UNAVAILABLE)
     toasted = frame(
         spark,
         [("a", "", "big", 1), ("a", "", "__debezium_unavailable_value", None)],
@@ -140,5 +142,30 @@ def test_refusals(spark: SparkSession) -> None:
     df = frame(spark, [], SCHEMA)
     with pytest.raises(SchemaMismatchError, match="no column 'ts' for the ordering; the columns are: "):
         dedupe(df, merging(EVENT, "ts"))
-    with pytest.raises(UnsupportedTableError, match=r"org\.x\.P"):
+    with pytest.raises(UnsupportedTableError, match=r"org\.x\.P.*register_merger"):
         dedupe(df, merging(MergeMode.CUSTOM, payload_class="org.x.P"))
+
+
+class Longest(RecordMerger):
+    """Keeps the version with the longer text; known to this program alone, so it must travel to the workers."""
+
+    strategy_id = "longest"
+    columns = ("v",)
+
+    def merge(self, older: Records, newer: Records) -> Records:
+        longer = pc.greater_equal(
+            pc.fill_null(pc.utf8_length(newer.rows.column("v")), 0),
+            pc.fill_null(pc.utf8_length(older.rows.column("v")), 0),
+        )
+        return choose(older, newer, longer)
+
+
+def test_a_registered_merger_merges_on_the_workers(spark: SparkSession) -> None:
+    register_merger(Longest())
+    rows = [(key, "", text) for key in ("a", "b", "c") for text in ("1", "333", "22")]
+    df = frame(spark, rows, "_hoodie_record_key string, _hoodie_partition_path string, v string").repartition(3)
+    try:
+        found = collected(dedupe(df, merging(MergeMode.CUSTOM, strategy_id="longest")), df)
+    finally:
+        unregister_merger("longest")
+    assert sorted(found) == [(key, "", "333") for key in ("a", "b", "c")]

@@ -10,17 +10,19 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import BinaryType, BooleanType, DataType, NumericType, StringType, StructType
+from pyspark.sql.types import BooleanType, NumericType, StructType
 
-from pyhudi.config.values import MergeMode, PartialUpdateMode
-from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
+from pyhudi.config.values import MergeMode
+from pyhudi.errors import SchemaMismatchError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.merge.dedupe import Dedupe
+from pyhudi.merge.deletes import IS_DELETED
+from pyhudi.merge.rules import Rules
 from pyhudi.spark.keytext import quoted, resolve
-from pyhudi.table.merging import DELETE_FIELD, DELETE_MARKER, UNAVAILABLE_VALUE, MergeSettings
+from pyhudi.table.merging import DELETE_FIELD, DELETE_MARKER, MergeSettings
 from pyhudi.write.columns import DELETE
 
-IS_DELETED = "_hoodie_is_deleted"
-_POSITION, _ORDER, _WINNER = "_pyhudi_position", "_pyhudi_order", "_pyhudi_winner"
+_POSITION, _WINNER = "_pyhudi_position", "_pyhudi_winner"
 
 
 def mark_deletes(df: DataFrame, merging: MergeSettings, *, every_row: bool = False) -> DataFrame:
@@ -48,16 +50,18 @@ def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) 
 
     *df* has keys (`with_keys`), and for partial-update modes ``_pyhudi_delete`` if deletes occur. "Later" is the order
     in which *df* comes: its partitions one after the other, rows within them. Lazy; *df* is evaluated once.
-    With IGNORE_DEFAULTS a column that is null in the winning row is taken from the strongest row that has it; with
-    FILL_UNAVAILABLE the same for columns that hold the marker text.
+    Partial updates and the mode CUSTOM are merged as versions from different writes are.
 
-    Raises SchemaMismatchError for a missing ordering column, UnsupportedTableError for the merge mode CUSTOM.
+    Raises SchemaMismatchError for a missing ordering column, UnsupportedTableError where the mode is CUSTOM and its
+    merger is not registered.
     """
-    order = batch_order(df.schema, merging)
     by = [RECORD_KEY] if global_keys else [PARTITION_PATH, RECORD_KEY]
     placed = df.withColumn(_POSITION, F.monotonically_increasing_id())
-    if merging.partial_update_mode is not None:
-        return _folded(placed, merging, order, by)
+    if merging.dedupe_mode is MergeMode.CUSTOM:
+        return _folded(placed, merging, by)
+    order = batch_order(df.schema, merging)
+    if merging.dedupe_partial_mode is not None:
+        return _folded(placed, merging, by)
     # as fast as a window, and indifferent to the session's settings for windows
     rest = [name for name in df.columns if name not in by]
     columns = [F.lit(True).alias("_pyhudi_any"), *(F.col(quoted([name])) for name in rest)]
@@ -70,11 +74,6 @@ def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) 
 
 def batch_order(schema: StructType, merging: MergeSettings) -> list[Column]:
     """What rows of one key are compared by before their position; nothing for commit time."""
-    if merging.dedupe_mode is MergeMode.CUSTOM:
-        raise UnsupportedTableError(
-            f"records of one key are merged by {merging.payload_class or 'a merger of its own'}, which is not known "
-            "here; set hoodie.combine.before.upsert=false if the input has each key once"
-        )
     if merging.dedupe_mode is not MergeMode.EVENT_TIME_ORDERING:
         return []
     return ordering_values(schema, merging.ordering_fields)
@@ -98,30 +97,11 @@ def _strength(order: Sequence[Column]) -> Column:
     return F.struct(*(part.alias(f"o{i}") for i, part in enumerate(order)), F.col(_POSITION).alias("p"))
 
 
-def _folded(df: DataFrame, merging: MergeSettings, order: Sequence[Column], by: Sequence[str]) -> DataFrame:
-    ordered = df.withColumn(_ORDER, _strength(order))
-    hidden = {*by, _POSITION, _ORDER}
-    names = [name for name in df.columns if name not in hidden]
-    merged = []
-    for name in names:
-        column = F.col(quoted([name]))
-        if name == DELETE or name in (RECORD_KEY, PARTITION_PATH):
-            # deletes and places are the winner's
-            merged.append(F.max_by(F.struct(column.alias("v")), _ORDER)["v"].alias(name))
-            continue
-        given = _is_given(column, df.schema[name].dataType, merging)
-        # a struct, because max_by leaves out rows whose ordering is null, not those whose value is
-        best = F.max_by(F.struct(column.alias("v")), F.when(given, F.col(_ORDER)))
-        merged.append(F.coalesce(best, F.max_by(F.struct(column.alias("v")), _ORDER))["v"].alias(name))
-    wide = ordered.groupBy(*by).agg(*merged)
-    return wide.select(*(quoted([name]) for name in df.columns if name not in (_POSITION, _ORDER)))
-
-
-def _is_given(column: Column, kind: DataType, merging: MergeSettings) -> Column:
-    """Whether a value takes part in a partial update, rather than standing for "unchanged"."""
-    if merging.partial_update_mode is PartialUpdateMode.IGNORE_DEFAULTS:
-        return column.isNotNull()
-    marker = merging.properties.get(UNAVAILABLE_VALUE, "__debezium_unavailable_value")
-    if isinstance(kind, (StringType, BinaryType)):
-        return F.coalesce(column.cast("string") != marker, F.lit(True))
-    return F.lit(True)
+def _folded(df: DataFrame, merging: MergeSettings, by: Sequence[str]) -> DataFrame:
+    """One row per key by the merge kernel; rows of a key come to one task, in their order."""
+    marked = df if DELETE in df.columns else df.withColumn(DELETE, F.lit(False))
+    out = df.drop(_POSITION)
+    drop = (_POSITION,) if DELETE in df.columns else (_POSITION, DELETE)
+    how = Dedupe(tuple(by), DELETE, Rules.of_batch(merging), drop)
+    together = marked.repartition(*by).sortWithinPartitions(*by, _POSITION)
+    return together.mapInArrow(how.run, out.schema)

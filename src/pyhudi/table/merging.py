@@ -20,9 +20,18 @@ COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
 EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 
+BUILT_IN_STRATEGIES: Mapping[str, str] = {
+    COMMIT_TIME_STRATEGY: "COMMIT_TIME_ORDERING",
+    EVENT_TIME_STRATEGY: "EVENT_TIME_ORDERING",
+    PAYLOAD_STRATEGY: "payload classes",
+}
+"""Strategy ids that Apache Hudi gives a meaning of its own, and what they mean."""
+
 _PACKAGE = "org.apache.hudi.common.model."
 OVERWRITE_PAYLOAD = _PACKAGE + "OverwriteWithLatestAvroPayload"
 DEFAULT_PAYLOAD = _PACKAGE + "DefaultHoodieRecordPayload"
+_PARTIAL_UPDATE_PAYLOAD = _PACKAGE + "PartialUpdateAvroPayload"
+_DEBEZIUM_PAYLOADS = _PACKAGE + "debezium."
 
 PROPERTY_PREFIX = "hoodie.record.merge.property."
 DELETE_FIELD = "hoodie.payload.delete.field"
@@ -42,8 +51,10 @@ class MergeSettings:
 
     ``payload_class`` is set for the mode CUSTOM by payload, ``legacy_payload`` when a known class was translated.
     ``properties`` are merge properties without their prefix: delete field and marker, the unavailable value.
-    ``dedupe_mode`` is what holds between records of one batch; it differs from ``mode`` only for tables of version 6,
-    whose default payload merges by commit time in storage and by ordering value inside a batch.
+    ``dedupe_mode`` and ``dedupe_partial_mode`` are what holds between records of one batch. They differ from ``mode``
+    and ``partial_update_mode`` only below version 9, where payload classes have a method of their own for it: most go by
+    the ordering value there and fill nothing. ``deletes_win``: a delete counts whatever its ordering value, as some
+    payload classes have it below version 9.
     """
 
     mode: MergeMode
@@ -54,6 +65,8 @@ class MergeSettings:
     legacy_payload: str | None = None
     dedupe_mode: MergeMode = MergeMode.COMMIT_TIME_ORDERING
     properties: Mapping[str, str] = field(default_factory=dict)
+    dedupe_partial_mode: PartialUpdateMode | None = None
+    deletes_win: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +85,15 @@ PAYLOADS: Mapping[str, _Translation] = {
     DEFAULT_PAYLOAD: _Translation(_EVENT),
     _PACKAGE + "EventTimeAvroPayload": _Translation(_EVENT),
     _PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": _Translation(_COMMIT, PartialUpdateMode.IGNORE_DEFAULTS),
-    _PACKAGE + "PartialUpdateAvroPayload": _Translation(_EVENT, PartialUpdateMode.IGNORE_DEFAULTS),
+    _PARTIAL_UPDATE_PAYLOAD: _Translation(_EVENT, PartialUpdateMode.IGNORE_DEFAULTS),
     _PACKAGE + "AWSDmsAvroPayload": _Translation(_COMMIT, properties={DELETE_FIELD: "Op", DELETE_MARKER: "D"}),
-    _PACKAGE + "debezium.PostgresDebeziumAvroPayload": _Translation(
+    _DEBEZIUM_PAYLOADS + "PostgresDebeziumAvroPayload": _Translation(
         _EVENT,
         PartialUpdateMode.FILL_UNAVAILABLE,
         ("_event_lsn",),
         {**_DEBEZIUM_DELETE, UNAVAILABLE_VALUE: "__debezium_unavailable_value"},
     ),
-    _PACKAGE + "debezium.MySqlDebeziumAvroPayload": _Translation(
+    _DEBEZIUM_PAYLOADS + "MySqlDebeziumAvroPayload": _Translation(
         _EVENT, None, ("_event_bin_file", "_event_pos"), _DEBEZIUM_DELETE
     ),
 }
@@ -103,6 +116,25 @@ def from_payload(payload: str, ordering: tuple[str, ...], more: Mapping[str, str
         payload,
         known.mode,
         {**(more or {}), **known.properties},
+        known.partial,
+    )
+
+
+def _as_payload(settings: MergeSettings) -> MergeSettings:
+    """The settings of a known payload class where it still works as a class: below version 9.
+
+    Measured with Apache Hudi 1.2.0, which reads the tables of 0.15.0 and 1.0.2 so; those two differ from it and from
+    each other in corner cases of deletes (``docs/format/core.md``, 7.7).
+    """
+    payload = settings.legacy_payload
+    if payload is None:
+        return settings
+    partial = payload == _PARTIAL_UPDATE_PAYLOAD
+    return replace(
+        settings,
+        dedupe_mode=_EVENT if settings.ordering_fields else _COMMIT,
+        dedupe_partial_mode=settings.partial_update_mode if partial else None,
+        deletes_win=partial or payload.startswith(_DEBEZIUM_PAYLOADS),
     )
 
 
@@ -210,25 +242,23 @@ def of_table(
     payload = properties.get("hoodie.compaction.payload.class") or None
     mode = _stored(properties, "hoodie.record.merge.mode", MergeMode)
     if version < 8 or (mode is None and payload):
-        chosen = payload or write_payload or OVERWRITE_PAYLOAD
-        settings = from_payload(chosen, ordering, merge_properties)
-        if chosen == OVERWRITE_PAYLOAD and ordering:
-            return replace(settings, dedupe_mode=_EVENT)
-        return settings
+        return _as_payload(from_payload(payload or write_payload or OVERWRITE_PAYLOAD, ordering, merge_properties))
     if mode is None:
         mode = _MODE_OF.get(properties.get("hoodie.record.merge.strategy.id", ""), _EVENT if ordering else _COMMIT)
     strategy = properties.get("hoodie.record.merge.strategy.id") or _STRATEGY_OF.get(mode, PAYLOAD_STRATEGY)
     if mode is MergeMode.CUSTOM and strategy == PAYLOAD_STRATEGY and payload:
-        return from_payload(payload, ordering, merge_properties)
+        return _as_payload(from_payload(payload, ordering, merge_properties))
+    partial = _stored(properties, "hoodie.table.partial.update.mode", PartialUpdateMode)
     return MergeSettings(
         mode,
         strategy,
         ordering,
-        _stored(properties, "hoodie.table.partial.update.mode", PartialUpdateMode),
+        partial,
         None,
         properties.get("hoodie.table.legacy.payload.class") or None,
         mode,
         merge_properties,
+        partial,
     )
 
 

@@ -10,6 +10,7 @@ from pyhudi.config.values import FileFormat
 from pyhudi.format.basefile import BloomOptions
 from pyhudi.format.filenames import write_token
 from pyhudi.format.parquet import ParquetOptions
+from pyhudi.merge.rules import Rules
 from pyhudi.schema.meta import add_meta_columns
 from pyhudi.storage import Storage
 
@@ -20,8 +21,8 @@ class WriteContext:
 
     ``schema`` has the table's own columns as the files hold them from this write on (without partition columns where
     the table keeps those out of its files); ``avro_schema`` is the footer's text for a file of `file_schema`.
-    ``ordering_fields`` is empty with commit-time ordering. ``hard_deletes`` makes every delete win, whatever its
-    ordering value (deletes by key). ``bloom`` is ``None`` where files carry no filter. ``partition_metadata_format`` is
+    ``rules`` say how incoming rows merge with those of base files. ``hard_deletes`` makes every delete win, whatever
+    its ordering value (deletes by key). ``bloom`` is ``None`` where files carry no filter. ``partition_metadata_format`` is
     ``None`` for the usual text form. ``buffer_size`` bounds what a task keeps in memory for all its open files. Sizes
     are bytes.
     """
@@ -30,7 +31,7 @@ class WriteContext:
     instant: str
     schema: pa.Schema
     avro_schema: str | None = None
-    ordering_fields: tuple[str, ...] = ()
+    rules: Rules = field(default_factory=Rules)
     hard_deletes: bool = False
     populate_meta_fields: bool = True
     extension: str = "parquet"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import IndexType, MergeMode, Operation, TableType
+from pyhudi.config.values import IndexType, Operation, TableType
 from pyhudi.errors import ConfigError, NotAHudiTableError, UnsupportedTableError
+from pyhudi.merge.rules import Rules
 from pyhudi.table.config import TableConfig
 from pyhudi.table.merging import MergeSettings
 from pyhudi.write.operations import DELETING
@@ -32,8 +33,8 @@ def check_writable(config: TableConfig, merging: MergeSettings, operation: Opera
             f"the table logs its changes (hoodie.table.cdc.enabled=true), and {name} would not log them; "
             "bulk_insert and the overwriting operations need no log"
         )
-    if operation is Operation.UPSERT:
-        _check_merging(merging)
+    if operation in (Operation.UPSERT, Operation.DELETE):
+        Rules.of_table(merging)  # the merger that the table asks for is there
     if opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET and operation is not Operation.DELETE_PARTITION:
         raise UnsupportedTableError(
             f"{options.INDEX_TYPE.key}=BUCKET: the bucket index, in which a file's name says which keys it holds, is "
@@ -70,17 +71,4 @@ def check_log_free(log_slices: int) -> None:
         raise UnsupportedTableError(
             f"{log_slices} file slices that the write would have to merge have log files, which is not supported yet; "
             "compact the table first"
-        )
-
-
-def _check_merging(merging: MergeSettings) -> None:
-    if merging.mode is MergeMode.CUSTOM:
-        raise UnsupportedTableError(
-            "the table merges records with code of its own (hoodie.record.merge.mode=CUSTOM); upsert supports "
-            "COMMIT_TIME_ORDERING and EVENT_TIME_ORDERING"
-        )
-    if merging.partial_update_mode is not None:
-        raise UnsupportedTableError(
-            f"the table updates records in part (hoodie.table.partial.update.mode={merging.partial_update_mode}), "
-            "which is not supported yet"
         )

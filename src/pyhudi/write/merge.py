@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
-from pyhudi.format.columns import COMMIT_TIME, FILE_NAME, PARTITION_PATH
+from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.filenames import parse_names
+from pyhudi.merge.changes import Changes, fold_changes
+from pyhudi.merge.final import merge_base
+from pyhudi.merge.ordering import Index
+from pyhudi.merge.rules import Rules
 from pyhudi.schema.evolution import conform
 from pyhudi.storage import join_path
 from pyhudi.timeline.markers import IOType
@@ -19,7 +23,6 @@ from pyhudi.write.basereader import open_base
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.incoming import GroupedRows, GroupKey, deleted
 from pyhudi.write.output import BaseFileOutput, RowLayout
-from pyhudi.write.rowmerge import Positions, apply_rows, incoming_wins, last_winners
 from pyhudi.write.status import Stat, file_stat
 
 
@@ -39,6 +42,10 @@ class MergeHandle:
         # what the writer fills in by itself is not read
         constant = {FILE_NAME, PARTITION_PATH}
         self._schema = pa.schema([f for f in context.file_schema if f.name not in constant])
+        # a write that deletes by key has nothing that an ordering value could decide
+        by_key = context.hard_deletes and context.rules.merger is None
+        self._rules = Rules() if by_key else context.rules.present(self._schema)
+        self._stamp = (COMMIT_TIME, COMMIT_SEQNO) if context.populate_meta_fields else ()
         self._updates = self._deletes = self._inserts = 0
 
     def run(self, key: GroupKey, rows: GroupedRows) -> Stat:
@@ -82,34 +89,30 @@ class MergeHandle:
         if beyond is not None:
             raise FormatError(f"base file {base_path!r} has {start} rows, but row {int(beyond[1][0])} is to be updated")
 
-    def _apply(self, base: pa.RecordBatch, updates: pa.RecordBatch, positions: Positions) -> pa.RecordBatch:
-        deletes = deleted(updates)
-        fields = () if self._context.hard_deletes else self._context.ordering_fields
-        ordering = self._ordering(updates) if fields else []
+    def _apply(self, base: pa.RecordBatch, updates: pa.RecordBatch, positions: Index) -> pa.RecordBatch:
+        changes = self._changes(updates)
         if (positions[1:] == positions[:-1]).any():
-            picks = last_winners(positions, ordering, deletes)
-            updates, positions, deletes = updates.take(pa.array(picks)), positions[picks], deletes[picks]
-            ordering = [column.take(pa.array(picks)) for column in ordering]
-        if ordering:
-            touched = pa.array(positions)
-            wins = incoming_wins([field_of(base, f).take(touched) for f in fields], ordering, deletes)
-            if not wins.all():
-                updates, positions, deletes = updates.filter(pa.array(wins)), positions[wins], deletes[wins]
-        num_deletes = int(deletes.sum())
-        self._deletes += num_deletes
-        self._updates += len(deletes) - num_deletes
-        if num_deletes:
-            updates = updates.filter(pa.array(~deletes))
-        rows = self._with_commit_time(updates) if updates.num_rows else None
-        return apply_rows(base, rows, positions, deletes)
+            positions, record = np.unique(positions, return_inverse=True)
+            changes = fold_changes(changes, record, self._rules)
+        merged = merge_base(base, positions, changes, self._rules, stamp=self._stamp)
+        self._updates += int(merged.changed.sum())
+        self._deletes += int(merged.deleted.sum())
+        return merged.rows
 
-    def _ordering(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        """The ordering columns of incoming rows, with the types that base rows have."""
-        top = {path.split(".")[0] for path in self._context.ordering_fields}
-        wanted = pa.schema([f for f in self._context.schema if f.name in top])
-        present = rows.select([name for name in rows.schema.names if name in top])
-        typed = conform(present, wanted)
-        return [field_of(typed, path) for path in self._context.ordering_fields]
+    def _changes(self, updates: pa.RecordBatch) -> Changes:
+        """Incoming rows as versions of base rows; of deletes only the key is kept."""
+        deletes = deleted(updates)
+        hard = self._context.hard_deletes
+        if not deletes.any():
+            changes = Changes.of(updates, deletes, self._rules, self._schema, hard_deletes=hard)
+            return replace(changes, rows=self._with_commit_time(updates))
+        changes = Changes.of(updates, deletes, self._rules, self._schema, hard_deletes=hard)
+        kept = self._with_commit_time(updates.filter(pa.array(~deletes)))
+        spread = pa.array(np.cumsum(~deletes) - 1, mask=deletes)
+        columns = [column.take(spread) for column in kept.columns]
+        if self._context.populate_meta_fields:
+            columns[self._schema.get_field_index(RECORD_KEY)] = updates.column(RECORD_KEY)
+        return replace(changes, rows=pa.RecordBatch.from_arrays(columns, schema=self._schema))
 
     def _new_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         self._inserts += rows.num_rows
@@ -125,10 +128,3 @@ class MergeHandle:
             [columns.get(f.name, pa.nulls(laid.num_rows, f.type)) for f in self._schema], schema=self._schema
         )
 
-
-def field_of(rows: pa.RecordBatch, path: str) -> pa.Array:
-    """A column, or a field within structs by its dotted path."""
-    if path in rows.schema.names:
-        return rows.column(path)
-    first, *rest = path.split(".")
-    return pc.struct_field(rows.column(first), rest)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import FileFormat, MergeMode, Operation
+from pyhudi.config.values import FileFormat, Operation
 from pyhudi.errors import InvalidOptionError
 from pyhudi.format.basefile import BloomOptions
 from pyhudi.format.parquet import ParquetOptions
+from pyhudi.merge.rules import Rules
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta import add_meta_columns
 from pyhudi.storage import Storage
@@ -72,14 +73,18 @@ def write_context(
     instant: str,
     schema: pa.Schema,
 ) -> WriteContext:
-    """What the tasks of a write need; ``schema`` has the table's own columns as they stand in the files."""
-    by_event_time = merging.mode is MergeMode.EVENT_TIME_ORDERING
+    """What the tasks of a write need; ``schema`` has the table's own columns as they stand in the files.
+
+    Raises:
+        UnsupportedTableError: the write merges rows by a merger that is not registered.
+    """
+    merges = operation in (Operation.UPSERT, Operation.DELETE)
     return WriteContext(
         storage=storage,
         instant=instant,
         schema=schema,
         avro_schema=to_avro(add_meta_columns(schema), config.name),
-        ordering_fields=merging.ordering_fields if by_event_time else (),
+        rules=Rules.of_table(merging) if merges else Rules(),
         hard_deletes=operation is Operation.DELETE,
         populate_meta_fields=config.populate_meta_fields,
         extension=config.base_file_format.value.lower(),

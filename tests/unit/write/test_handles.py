@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pyhudi.errors import FormatError, TransactionError
 from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.parquet import read_footer
+from pyhudi.merge.rules import Rules
 from pyhudi.storage import LocalStorage
 from pyhudi.timeline.gate import WriteGate
 from pyhudi.timeline.markers import Markers
@@ -174,7 +175,7 @@ def test_a_merge_equals_the_model(
     group = Group(tmp_path_factory.mktemp("table"), [f"k{i}" for i in range(20)])
     incoming = [group.row(p, f"k{p}", ts, delete) for p, (ts, delete) in sorted(changes.items())]
     incoming += [group.row(None, f"n{i}", 1) for i in range(inserts)]
-    merged = group.merge(incoming, ordering_fields=("ts",) if by_event_time else (), hard_deletes=hard)
+    merged = group.merge(incoming, rules=Rules(("ts",) if by_event_time else ()), hard_deletes=hard)
 
     expected: dict[str, tuple[int | None, str]] = {r["id"]: (r["ts"], FIRST) for r in group.rows}
     updates = deletes = 0
@@ -225,7 +226,7 @@ def test_repeated_updates_of_one_row_merge_among_themselves(tmp_path: Path) -> N
             group.row(1, "b", 300),
             group.row(1, "b", 400, delete=True),
         ]
-        assert [(r["id"], r["ts"]) for r in group.merge(rows, ordering_fields=ordering)["rows"]] == [("a", left)]
+        assert [(r["id"], r["ts"]) for r in group.merge(rows, rules=Rules(ordering))["rows"]] == [("a", left)]
 
 
 def test_a_file_without_rows_stays_a_file(tmp_path: Path) -> None:

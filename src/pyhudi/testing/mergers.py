@@ -1,0 +1,155 @@
+"""Does a merger keep the rules that it must keep? For the tests of everybody who writes one.
+
+With plain pytest::
+
+    class TestMine(pyhudi.testing.MergerTests):
+        merger = MyMerger()
+        schema = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("amount", pa.decimal128(10, 2))])
+        ordering_fields = ("ts",)
+
+or ``check_merger(MyMerger(), schema, seed=…)`` wherever seeds come from, hypothesis for example.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.merge.compare import same_rows, same_values
+from pyhudi.merge.custom import merge_pairs
+from pyhudi.merge.merger import RecordMerger, Records
+from pyhudi.merge.ordering import Mask, as_mask
+from pyhudi.testing.values import random_column, random_rows
+
+KEY = "_hoodie_record_key"
+DEFAULT_SCHEMA = pa.schema([("ts", pa.int64()), ("a", pa.string()), ("n", pa.int32()), ("tags", pa.list_(pa.string()))])
+
+
+def check_merger(
+    merger: RecordMerger,
+    schema: pa.Schema = DEFAULT_SCHEMA,
+    *,
+    ordering_fields: Sequence[str] = ("ts",),
+    rows: int = 256,
+    seed: int = 0,
+    partial: bool = False,
+) -> None:
+    """Put a merger to the test with random versions of records: values, nulls, deletes, ordering values.
+
+    ``schema``: the table's columns; ``partial``: try partial updates, too (among versions that are no deletes).
+    That can only come out well for mergers by which the newer version wins, or the older one: where values decide, what
+    fills a gap depends on which versions met first.
+
+    Raises:
+        AssertionError: it is not associative, mixes up rows, gives different answers to the same question, changes the
+            record key, or cannot be pickled; shows the versions that it went wrong on.
+        MergerError: it failed, or returned something else than one record for each pair.
+    """
+    random = np.random.default_rng(seed)
+    for leave_out in (False, True) if partial else (False,):
+        versions = [_versions(schema, ordering_fields, rows, random, leave_out) for _ in range(3)]
+        a, b, c = versions
+        left = merge_pairs(merge_pairs(a, b, merger), c, merger)
+        right = merge_pairs(a, merge_pairs(b, c, merger), merger)
+        what = "partial_merge is not associative" if leave_out else "merge is not associative"
+        _require(_same(left, right), what, merger, versions, {"((a b) c)": left, "(a (b c))": right})
+        _check_rows(merger, a, b, random)
+    pickle.loads(pickle.dumps(merger))
+
+
+def _check_rows(merger: RecordMerger, a: Records, b: Records, random: np.random.Generator) -> None:
+    merged = merge_pairs(a, b, merger)
+    again = merge_pairs(a, b, merger)
+    _require(_same(merged, again), "two runs differ", merger, [a, b], {"first": merged, "second": again})
+    shuffle = pa.array(random.permutation(len(a)))
+    shuffled = merge_pairs(a.take(shuffle), b.take(shuffle), merger)
+    expected = merged.take(shuffle)
+    given = [a.take(shuffle), b.take(shuffle)]
+    results = {"alone": expected, "shuffled": shuffled}
+    _require(_same(expected, shuffled), "a record's result depends on other records", merger, given, results)
+    kept = as_mask(merged.is_delete) | same_values(merged.rows.column(KEY), b.rows.column(KEY))
+    _require(kept, "the record key changes", merger, [a, b], {"merged": merged})
+
+
+def _versions(
+    schema: pa.Schema, ordering_fields: Sequence[str], rows: int, random: np.random.Generator, leave_out: bool
+) -> Records:
+    own = pa.schema([f.with_nullable(True) for f in schema if f.name != KEY])
+    batch = random_rows(own, rows, random)
+    # a partial update behind a delete fills from before it or not, by how versions are grouped: nothing to be held to
+    dead = random.random(rows) < (0.0 if leave_out else 0.2)
+    ordering = []
+    for name in ordering_fields:
+        # deletes have an ordering value of their own, or none
+        column = batch.column(name)
+        other = random_column(column.type, rows, random)
+        picks = np.arange(rows) + np.where(dead, rows, 0)
+        ordering.append(pa.concat_arrays([column, other]).take(pa.array(picks)))
+    given = {n: random.random(rows) < 0.7 for n in own.names if leave_out and n not in ordering_fields}
+    columns = [
+        column.take(pa.array(np.arange(rows), mask=dead | ~given.get(name, np.ones(rows, dtype=np.bool_))))
+        for name, column in zip(own.names, batch.columns, strict=True)
+    ]
+    keys = pa.array([f"key-{i}" for i in range(rows)])
+    whole = pa.RecordBatch.from_arrays([keys, *columns], schema=pa.schema([pa.field(KEY, pa.string()), *own]))
+    masks = {name: pa.array(mask | dead) for name, mask in given.items()}
+    return Records(whole, pa.array(dead), tuple(ordering), masks)
+
+
+def _same(left: Records, right: Records) -> Mask:
+    """Which records are the same: both deleted with the same ordering values, or the same rows with the same columns
+    left out."""
+    dead, also = as_mask(left.is_delete), as_mask(right.is_delete)
+    ordering = np.ones(len(left), dtype=np.bool_)
+    for mine, other in zip(left.ordering, right.ordering, strict=True):
+        ordering &= same_values(mine, other)
+    values = same_rows(left.rows, right.rows, left.rows.schema.names)
+    there = np.ones(len(left), dtype=np.bool_)
+    for name in {*left.given, *right.given}:
+        there &= _given(left, name) == _given(right, name)
+    return (dead == also) & ordering & np.where(dead, True, values & there)
+
+
+def _given(records: Records, name: str) -> Mask:
+    mask = records.given.get(name)
+    return np.ones(len(records), dtype=np.bool_) if mask is None else as_mask(mask)
+
+
+def _require(
+    good: Mask, what: str, merger: RecordMerger, versions: Sequence[Records], results: dict[str, Records]
+) -> None:
+    if good.all():
+        return
+    at = int(np.flatnonzero(~good)[0])
+    shown = {**dict(zip("abc", versions, strict=False)), **results}
+    lines = [f"  {name:<10} {_text(records, at)}" for name, records in shown.items()]
+    failed = int((~good).sum())
+    raise AssertionError(f"{type(merger).__name__}: {what} ({failed} of {len(good)} records), here:\n" + "\n".join(lines))
+
+
+def _text(records: Records, at: int) -> str:
+    ordering = tuple(column[at].as_py() for column in records.ordering)
+    if records.is_delete[at].as_py():
+        return f"delete, ordering {ordering}"
+    out = sorted(name for name, mask in records.given.items() if not mask[at].as_py())
+    left_out = f", leaves out {', '.join(out)}" if out else ""
+    return f"{records.rows.slice(at, 1).to_pylist()[0]}, ordering {ordering}{left_out}"
+
+
+class MergerTests:
+    """Tests of a merger, for pytest: subclass it as ``Test…`` and set ``merger``, and ``schema`` and
+    ``ordering_fields`` to those of a table like yours; ``partial``: see `check_merger`."""
+
+    merger: RecordMerger
+    schema: pa.Schema = DEFAULT_SCHEMA
+    ordering_fields: Sequence[str] = ("ts",)
+    partial: bool = False
+
+    def test_merger(self) -> None:
+        for seed in range(20):
+            check_merger(
+                self.merger, self.schema, ordering_fields=self.ordering_fields, seed=seed, partial=self.partial
+            )
