@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyhudi.config.values import MergeMode, PartialUpdateMode
 from pyhudi import RecordMerger, Records, choose, register_merger, unregister_merger
+from pyhudi.config.values import MergeMode, PartialUpdateMode
 from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
 from pyhudi.spark.batch import summarize
 from pyhudi.spark.dedupe import dedupe, mark_deletes
@@ -146,26 +146,25 @@ def test_refusals(spark: SparkSession) -> None:
         dedupe(df, merging(MergeMode.CUSTOM, payload_class="org.x.P"))
 
 
-class Longest(RecordMerger):
-    """Keeps the version with the longer text; known to this program alone, so it must travel to the workers."""
-
-    strategy_id = "longest"
-    columns = ("v",)
-
-    def merge(self, older: Records, newer: Records) -> Records:
-        longer = pc.greater_equal(
-            pc.fill_null(pc.utf8_length(newer.rows.column("v")), 0),
-            pc.fill_null(pc.utf8_length(older.rows.column("v")), 0),
-        )
-        return choose(older, newer, longer)
-
-
 def test_a_registered_merger_merges_on_the_workers(spark: SparkSession) -> None:
+    class Longest(RecordMerger):
+        """Keeps the longer text. Workers can only know this class by what travels to them."""
+
+        strategy_id = "longest"
+        columns = ("v",)
+
+        def merge(self, older: Records, newer: Records) -> Records:
+            longer = pc.greater_equal(
+                pc.fill_null(pc.utf8_length(newer.rows.column("v")), 0),
+                pc.fill_null(pc.utf8_length(older.rows.column("v")), 0),
+            )
+            return choose(older, newer, longer)
+
     register_merger(Longest())
     rows = [(key, "", text) for key in ("a", "b", "c") for text in ("1", "333", "22")]
     df = frame(spark, rows, "_hoodie_record_key string, _hoodie_partition_path string, v string").repartition(3)
     try:
-        found = collected(dedupe(df, merging(MergeMode.CUSTOM, strategy_id="longest")), df)
+        found = collected(dedupe(df, MergeSettings(MergeMode.CUSTOM, "longest", dedupe_mode=MergeMode.CUSTOM)), df)
     finally:
         unregister_merger("longest")
     assert sorted(found) == [(key, "", "333") for key in ("a", "b", "c")]

@@ -96,7 +96,7 @@ def fold_changes(changes: Changes, record: Index, rules: Rules) -> Changes:
             changes.is_delete,
             changes.natural,
             partial(_ranks, changes.ordering) if rules.ordering_fields else None,
-            {name: given for i, name in enumerate(schema.names) if (given := _given(changes, rules, schema, i))},
+            {name: there for i, name in enumerate(schema.names) if (there := _given(changes, rules, schema, i))},
         )
     )
     picked = changes.take(folded.winner)

@@ -50,7 +50,9 @@ class Dedupe:
 
     def _changes(self, batch: pa.RecordBatch) -> Changes:
         rules = self.rules.present(batch.schema)
-        return Changes.of(batch, as_mask(batch.column(self.delete)), rules, batch.schema, hard_deletes=self.hard_deletes)
+        return Changes.of(
+            batch, as_mask(batch.column(self.delete)), rules, batch.schema, hard_deletes=self.hard_deletes
+        )
 
     def _rows(self, changes: Changes) -> pa.RecordBatch:
         rows = changes.rows

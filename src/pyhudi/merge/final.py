@@ -53,9 +53,7 @@ def merge_base(
     return Merged(_without(columns, base.schema, positions[deleted]), changed, deleted)
 
 
-def _merged_by(
-    rules: Rules, base: pa.RecordBatch, positions: Index, updates: Changes, stamp: Sequence[str]
-) -> Merged:
+def _merged_by(rules: Rules, base: pa.RecordBatch, positions: Index, updates: Changes, stamp: Sequence[str]) -> Merged:
     """The same by the merger of a user."""
     assert rules.merger is not None
     touched = base.take(pa.array(positions))

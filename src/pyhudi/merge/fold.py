@@ -116,7 +116,8 @@ class _Groups:
         after = self._next(~self._delete & (self._place > at[self._of]), default=len(self._place))
         gone = (after == len(self._place)) & (at >= 0)
         live: Mask = self._place >= np.where(at >= 0, np.where(gone, at, after), self._starts)[self._of]
-        return live & ~(gone[self._of] & (self._place > at[self._of]))
+        live &= ~(gone[self._of] & (self._place > at[self._of]))
+        return live
 
     def _last(self, which: Mask) -> Index:
         """The last such place of each record, -1 if there is none."""
@@ -135,5 +136,3 @@ def dense(codes: Index) -> tuple[Index, int]:
     place = np.empty(len(values), dtype=np.int64)
     place[np.argsort(first, kind="stable")] = np.arange(len(values))
     return place[inverse], len(values)
-
-

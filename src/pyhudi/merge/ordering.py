@@ -85,7 +85,7 @@ def check_orderable(kind: pa.DataType, name: str) -> None:
     """
     if not any(fits(kind) for fits in _PLAIN):
         raise UnsupportedTableError(
-            f"the ordering field {name!r} has the type {kind}, whose values have no order; take a field of a simple type"
+            f"the ordering field {name!r} has the type {kind}, whose values have no order; take a simple one"
         )
 
 
@@ -143,7 +143,8 @@ def _column_ranks(column: pa.Array) -> Index:
         order = np.empty(len(encoded.dictionary) + 1, dtype=np.int64)
         order[0] = 0  # null
         order[1 + pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(1, len(order))
-        return order[1 + pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
+        found: Index = order[1 + pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
+        return found
     dense: Index = np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
     return dense
 

@@ -17,7 +17,8 @@ def register_merger(merger: RecordMerger) -> RecordMerger:
     """Make a merger known to this program, in place of an earlier one with its strategy id; returns it.
 
     Tables of the mode CUSTOM find it by ``hoodie.record.merge.strategy.id`` (write option
-    ``hoodie.write.record.merge.strategy.id``). It travels to Spark's executors with the tasks that need it.
+    ``hoodie.write.record.merge.strategy.id``). It travels to Spark's executors with the tasks that need it, pickled as
+    Spark pickles functions: a class of a module must be importable there, one of a notebook or script need not.
 
     Raises:
         ConfigError: the strategy id is empty, or one of Apache Hudi's own.

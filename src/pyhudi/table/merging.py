@@ -52,8 +52,8 @@ class MergeSettings:
     ``payload_class`` is set for the mode CUSTOM by payload, ``legacy_payload`` when a known class was translated.
     ``properties`` are merge properties without their prefix: delete field and marker, the unavailable value.
     ``dedupe_mode`` and ``dedupe_partial_mode`` are what holds between records of one batch. They differ from ``mode``
-    and ``partial_update_mode`` only below version 9, where payload classes have a method of their own for it: most go by
-    the ordering value there and fill nothing. ``deletes_win``: a delete counts whatever its ordering value, as some
+    and ``partial_update_mode`` only below version 9, where payload classes have a method of their own for it: most go
+    by the ordering value there and fill nothing. ``deletes_win``: a delete counts whatever its ordering value, as some
     payload classes have it below version 9.
     """
 

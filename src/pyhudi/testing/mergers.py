@@ -110,7 +110,8 @@ def _same(left: Records, right: Records) -> Mask:
     there = np.ones(len(left), dtype=np.bool_)
     for name in {*left.given, *right.given}:
         there &= _given(left, name) == _given(right, name)
-    return (dead == also) & ordering & np.where(dead, True, values & there)
+    same: Mask = (dead == also) & ordering & (dead | (values & there))
+    return same
 
 
 def _given(records: Records, name: str) -> Mask:
@@ -127,7 +128,9 @@ def _require(
     shown = {**dict(zip("abc", versions, strict=False)), **results}
     lines = [f"  {name:<10} {_text(records, at)}" for name, records in shown.items()]
     failed = int((~good).sum())
-    raise AssertionError(f"{type(merger).__name__}: {what} ({failed} of {len(good)} records), here:\n" + "\n".join(lines))
+    raise AssertionError(
+        f"{type(merger).__name__}: {what} ({failed} of {len(good)} records), here:\n" + "\n".join(lines)
+    )
 
 
 def _text(records: Records, at: int) -> str:

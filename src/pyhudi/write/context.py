@@ -22,9 +22,9 @@ class WriteContext:
     ``schema`` has the table's own columns as the files hold them from this write on (without partition columns where
     the table keeps those out of its files); ``avro_schema`` is the footer's text for a file of `file_schema`.
     ``rules`` say how incoming rows merge with those of base files. ``hard_deletes`` makes every delete win, whatever
-    its ordering value (deletes by key). ``bloom`` is ``None`` where files carry no filter. ``partition_metadata_format`` is
-    ``None`` for the usual text form. ``buffer_size`` bounds what a task keeps in memory for all its open files. Sizes
-    are bytes.
+    its ordering value (deletes by key). ``bloom`` is ``None`` where files carry no filter.
+    ``partition_metadata_format`` is ``None`` for the usual text form. ``buffer_size`` bounds what a task keeps in
+    memory for all its open files. Sizes are bytes.
     """
 
     storage: Storage

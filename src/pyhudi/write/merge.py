@@ -127,4 +127,3 @@ class MergeHandle:
         return pa.RecordBatch.from_arrays(
             [columns.get(f.name, pa.nulls(laid.num_rows, f.type)) for f in self._schema], schema=self._schema
         )
-

@@ -1,4 +1,4 @@
-"""What merging must give, written for one record at a time: the rules of ``docs/format/core.md``, section 7, as loops."""
+"""What merging must give, one record at a time: the rules of ``docs/format/core.md``, section 7, as loops."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Version:
-    """One version of a record. ``ordering`` is None for a delete by key; ``absent`` names columns that it leaves out."""
+    """One version of a record. ``ordering`` None: a delete by key. ``absent`` names columns that it leaves out."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     ordering: Any = 0

@@ -39,7 +39,10 @@ FAULTS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def schema_of(kind: str) -> pa.Schema:
-    ordering = {"pg": [("_event_lsn", pa.int64())], "my": [("_event_bin_file", pa.string()), ("_event_pos", pa.int64())]}
+    ordering = {
+        "pg": [("_event_lsn", pa.int64())],
+        "my": [("_event_bin_file", pa.string()), ("_event_pos", pa.int64())],
+    }
     marker = {"dms": ("Op", pa.string()), "pg": ("_change_operation_type", pa.string())}
     marker["my"] = marker["pg"]
     return pa.schema(

@@ -18,7 +18,9 @@ from tests.unit.merge.model import ModelRules, Version
 from tests.unit.merge.model import merge_base as model_merge
 from tests.unit.merge.test_fold import COLUMNS, natural, versions
 
-SCHEMA = pa.schema([("k", pa.int64()), ("o", pa.int64()), ("a", pa.int64()), ("b", pa.int64()), ("n", pa.list_(pa.int64()))])
+SCHEMA = pa.schema(
+    [("k", pa.int64()), ("o", pa.int64()), ("a", pa.int64()), ("b", pa.int64()), ("n", pa.list_(pa.int64()))]
+)
 base_rows = st.builds(
     Version,
     values=st.fixed_dictionaries({c: st.one_of(st.none(), st.integers(0, 99)) for c in COLUMNS}),
@@ -89,8 +91,12 @@ def test_a_row_that_was_only_filled_is_stamped() -> None:
 
 def test_unavailable_values_stay() -> None:
     schema = pa.schema([("o", pa.int64()), ("t", pa.string()), ("r", pa.binary()), ("i", pa.int64())])
-    base = pa.RecordBatch.from_pydict({"o": [1, 9], "t": ["old", "?"], "r": [b"old", b"old"], "i": [1, None]}, schema=schema)
-    rows = pa.RecordBatch.from_pydict({"o": [2, 2], "t": ["?", "new"], "r": [b"?", b"?"], "i": [None, 3]}, schema=schema)
+    base = pa.RecordBatch.from_pydict(
+        {"o": [1, 9], "t": ["old", "?"], "r": [b"old", b"old"], "i": [1, None]}, schema=schema
+    )
+    rows = pa.RecordBatch.from_pydict(
+        {"o": [2, 2], "t": ["?", "new"], "r": [b"?", b"?"], "i": [None, 3]}, schema=schema
+    )
     none = np.zeros(2, dtype=bool)
     rules = Rules(("o",), PartialUpdateMode.FILL_UNAVAILABLE, unavailable="?")
     merged = merge_base(base, np.arange(2), Changes(rows, none, none, (rows.column("o"),)), rules)

@@ -29,7 +29,7 @@ versions = st.builds(
     delete=st.booleans(),
     absent=st.frozensets(st.sampled_from(COLUMNS), max_size=2),
 )
-natural = st.just(Version({c: None for c in COLUMNS}, None, True))
+natural = st.just(Version(dict.fromkeys(COLUMNS), None, True))
 histories = st.lists(st.tuples(st.integers(0, 3), st.one_of(versions, versions, versions, natural)), max_size=24)
 
 

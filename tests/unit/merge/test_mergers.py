@@ -157,12 +157,12 @@ def test_base_rows_that_end_as_they_were_are_not_changed() -> None:
         (lambda newer: newer.take(pa.array([0])), "1 records for 2 pairs"),
         (lambda newer: newer.rows, "RecordBatch; it must return pyhudi.Records"),
         (lambda newer: newer.with_rows(newer.rows.drop_columns(["n"])), "the columns"),
-        (lambda newer: 1 / 0, "failed on 2 records: ZeroDivisionError"),
+        (lambda _: 1 / 0, "failed on 2 records: ZeroDivisionError"),
     ],
 )
 def test_a_merger_that_breaks_its_contract(result: object, message: str) -> None:
     class Broken(First):
-        def merge(self, older: Records, newer: Records) -> Records:
+        def merge(self, older: Records, newer: Records) -> Records:  # noqa: ARG002
             return result(newer)  # type: ignore[operator]
 
     base = rows_of([("a", 1, 1, False), ("b", 1, 1, False)])
