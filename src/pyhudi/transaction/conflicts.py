@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
 from pyhudi.timeline.active import ActiveTimeline
-from pyhudi.timeline.instants import Action, Instant, State
+from pyhudi.timeline.instants import WRITE_ACTIONS, Action, Instant, State
 from pyhudi.timeline.metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.plans import decode_record
 from pyhudi.timeline.timeline import Timeline
@@ -78,6 +78,20 @@ def find_conflict(
             plan = active.timeline.find(planned)
             assert plan is not None
             return Conflicted(requested, plan, f"pending {plan.action} {planned} is going to rewrite {both}")
+    return None
+
+
+def find_rival(requested: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
+    """The first write of somebody else that is pending, or was completed since ``begun`` was loaded; planned table
+    services, which nobody may be running, do not count."""
+    for other in active.timeline:
+        if other.requested == requested or other.family not in WRITE_ACTIONS:
+            continue
+        if other.is_completed and not begun.is_completed(other.requested):
+            return Conflicted(requested, other, f"{other.action} {other.requested} was completed meanwhile")
+        pending = not other.is_completed and other.action in WRITE_ACTIONS
+        if pending and not is_clustering(active, other):
+            return Conflicted(requested, other, f"{other} is being written by somebody else")
     return None
 
 

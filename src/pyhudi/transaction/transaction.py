@@ -9,12 +9,12 @@ files that retried tasks left over, looks for writers that were faster, and publ
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from pyhudi.errors import ConflictError, TransactionError
+from pyhudi.errors import ConflictError, StorageError, TransactionError
 from pyhudi.metadata.detach import detach_metadata_table
 from pyhudi.table.config import TableConfig
 from pyhudi.timeline import heartbeat
@@ -27,7 +27,7 @@ from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.plans import requested_replace
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.conflicts import find_conflict
+from pyhudi.transaction.conflicts import find_conflict, find_rival
 from pyhudi.transaction.locks import LockProvider, lock_provider, number
 from pyhudi.transaction.outcome import Committed, Conflicted
 from pyhudi.transaction.reconcile import reconcile
@@ -136,8 +136,13 @@ class Transaction:
         self._entry = self._active.to_inflight(self._entry, content)
         WriteGate(self.storage, self.instant).open()
 
-    def commit(self, metadata: CommitMetadata) -> Committed | Conflicted:
+    def commit(
+        self, metadata: CommitMetadata, *, exclusively: Callable[[Instant], None] | None = None
+    ) -> Committed | Conflicted:
         """Publish the write, or roll it back because another writer changed the same file groups first.
+
+        ``exclusively`` is done with the completed instant before any other writer may begin or commit; every write of
+        others that is pending, or was completed since this one began, is then a conflict.
 
         Raises:
             ConflictError: another writer took this one for dead and rolled it back.
@@ -155,13 +160,17 @@ class Transaction:
             active = self._active.reload()
             self._check_alive(active)
             conflict = find_conflict(metadata, self.instant, self.timeline, active, version)
+            if conflict is None and exclusively is not None:
+                conflict = find_rival(self.instant, self.timeline, active)
             if conflict is None:
                 config = _current_config(self.storage, self.config)
                 self.config = detach_metadata_table(self.storage, config)  # another writer may have built one anew
                 content = metadata.encode(version, self.action)
                 completion = slot.take(newest(active)) if active.layout.version >= 2 else None
                 self._lock.ensure_held()
-                done = active.complete(self._entry, content, completion)
+                done = self._publish(active, content, completion)
+                if exclusively is not None:
+                    exclusively(done)
         if conflict is not None:
             self.abort()
             return conflict
@@ -169,6 +178,16 @@ class Transaction:
         self._entry = done
         self._finish()
         return Committed(done)
+
+    def _publish(self, active: ActiveTimeline, content: bytes, completion: str | None) -> Instant:
+        try:
+            return active.complete(self._entry, content, completion)
+        except StorageError:
+            # the answer may have been lost after the file was made
+            done = active.reload().timeline.find(self.instant, self.action)
+            if done is None or not done.is_completed:
+                raise
+            return done
 
     def abort(self) -> None:
         """Roll the write back, by a rollback action; nothing when it is committed or aborted already."""

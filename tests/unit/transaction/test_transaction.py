@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.errors import ConflictError, InvalidOptionError, TransactionError
+from pyhudi.errors import AlreadyExistsError, ConflictError, InvalidOptionError, StorageError, TransactionError
 from pyhudi.storage import Storage
+from pyhudi.storage.faults import Fault, FaultyStorage
 from pyhudi.table.config import TableConfig
 from pyhudi.timeline import CommitMetadata, Instant, State, write_stats
 from pyhudi.timeline.heartbeat import heartbeat_path
@@ -47,6 +48,14 @@ def test_a_commit(storage: Storage, version: int):
     assert done.requested == tx.instant
     assert now.commit_metadata(done).stats.num_rows == 2
     assert now.read_state(done, State.REQUESTED) == b""
+
+
+@pytest.mark.parametrize("error", [StorageError, AlreadyExistsError])
+def test_a_commit_whose_answer_was_lost(storage: Storage, error: type[StorageError]):
+    """The file was made, and the network, or a retry that met it, says otherwise."""
+    lost = FaultyStorage(storage, [Fault("create", 1, "after", error, path=r"\d\.commit$")])
+    assert isinstance(Write().run(lost), Committed)
+    check_clean(storage)
 
 
 def test_instants_follow_each_other(storage: Storage):
