@@ -2,7 +2,7 @@
 
 The fast way hands them, as an Avro container in memory, to polars (an optional package), whose decoder makes columns
 straight from the bytes. The general way is fastavro's, a Python object a value. Both read the same layout
-(`pyhudi.format.avrotypes`), and from there on all is the same.
+(`pyhudi.format.avrolayout`), and from there on all is the same.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import functools
 import importlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import fastavro
@@ -36,18 +37,26 @@ def has_fast_decoder() -> bool:
     return _polars() is not None
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A field to decode: the Arrow type of its raw values, and what makes them of fastavro's (None: nothing to do)."""
+
+    raw: pa.DataType
+    unwrap: Callable[[Any], Any] | None = None
+
+
 def decode_columns(
     record: Mapping[str, Any],
     body: memoryview,
     count: int,
-    columns: Mapping[str, pa.DataType],
+    columns: Mapping[str, Wanted],
     *,
     fast: bool = True,
 ) -> dict[str, pa.Array]:
     """Decode ``count`` records that lie one after another.
 
-    ``record`` is an Avro record of plain types and ``columns`` the wanted ones of its fields with the Arrow types of
-    those. With ``fast`` false, polars is not used.
+    ``record`` is an Avro record of plain types and ``columns`` the wanted ones of its fields. With ``fast`` false,
+    polars is not used; it must be false where the record has unions of several types.
 
     Raises:
         FormatError: the bytes are no such records. Whether they end with the last record is for the caller to check.
@@ -65,7 +74,7 @@ def _container(schema: Mapping[str, Any], body: memoryview, count: int) -> bytes
 
 
 def _with_polars(
-    polars: Any, record: Mapping[str, Any], body: memoryview, count: int, columns: Mapping[str, pa.DataType]
+    polars: Any, record: Mapping[str, Any], body: memoryview, count: int, columns: Mapping[str, Wanted]
 ) -> dict[str, pa.Array]:
     try:
         frame = polars.read_avro(io.BytesIO(_container(record, body, count)), columns=list(columns))
@@ -79,23 +88,28 @@ def _with_polars(
     if frame.height != count:
         raise FormatError(f"{frame.height} instead of {count} Avro records in {len(body)} bytes")
     table = frame.to_arrow(compat_level=polars.CompatLevel.oldest())
-    return {name: _as_raw(_flat(table[name]), raw) for name, raw in columns.items()}
+    return {name: _as_raw(_flat(table[name]), wanted.raw) for name, wanted in columns.items()}
 
 
 def _with_fastavro(
-    record: Mapping[str, Any], body: memoryview, count: int, columns: Mapping[str, pa.DataType]
+    record: Mapping[str, Any], body: memoryview, count: int, columns: Mapping[str, Wanted]
 ) -> dict[str, pa.Array]:
     try:
-        rows = list(fastavro.reader(io.BytesIO(_container(record, body, count))))
+        data = io.BytesIO(_container(record, body, count))
+        rows = list(fastavro.reader(data, return_record_name=True, return_record_name_override=True))
         if len(rows) != count:
             raise FormatError(f"{len(rows)} instead of {count} Avro records in {len(body)} bytes")
-        return {name: pa.array([row[name] for row in rows], raw) for name, raw in columns.items()}
+        return {name: pa.array(_values(rows, name, wanted.unwrap), wanted.raw) for name, wanted in columns.items()}
     except FormatError:
         raise
     except Exception as e:  # fastavro lets whatever the broken bytes provoke escape
         raise FormatError(
             f"{count} Avro records in {len(body)} bytes cannot be decoded: {type(e).__name__}: {e}"
         ) from e
+
+
+def _values(rows: list[dict[str, Any]], name: str, unwrap: Callable[[Any], Any] | None) -> list[Any]:
+    return [row[name] for row in rows] if unwrap is None else [unwrap(row[name]) for row in rows]
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
+from pyhudi.format.pieces import binary_array
 
 _WIDTH = 16
 """Bytes of an Arrow decimal128."""
@@ -85,3 +86,30 @@ def _check_extension(
     wide = lengths > _WIDTH
     if ((data[offsets[1:][wide] - _WIDTH] ^ sign[wide]) & 0x80).any():
         raise problem
+
+
+def fixed_of_decimals(array: pa.Array, size: int) -> npt.NDArray[np.uint8]:
+    """Return decimals as rows of ``size`` big-endian bytes; what nulls have is not said. Numbers must fit."""
+    raw = _raw(array)
+    if size <= _WIDTH:
+        return raw[:, :size][:, ::-1]
+    sign = np.where(raw[:, -1:] >= 0x80, np.uint8(0xFF), np.uint8(0))
+    return np.concatenate([np.repeat(sign, size - _WIDTH, axis=1), raw[:, ::-1]], axis=1)
+
+
+def bytes_of_decimals(array: pa.Array) -> pa.Array:
+    """Return decimals as binary values, big-endian and as short as they can be; nulls stay null."""
+    big = _raw(array)[:, ::-1]
+    sign = np.where(big[:, :1] >= 0x80, np.uint8(0xFF), np.uint8(0))
+    # a byte that repeats the sign is not needed where the next one has the sign, too
+    spare = (big[:, :-1] == sign) & ((big[:, 1:] ^ sign) < 0x80)
+    lead = np.logical_and.accumulate(spare, axis=1).sum(axis=1)
+    used = np.arange(_WIDTH) >= lead[:, None]
+    result = binary_array(big[used], _WIDTH - lead)
+    return pc.if_else(array.is_valid(), result, pa.scalar(None, pa.binary())) if array.null_count else result
+
+
+def _raw(array: pa.Array) -> npt.NDArray[np.uint8]:
+    """The stored bytes of a decimal128 array, a row each, least byte first."""
+    data = np.frombuffer(array.buffers()[1] or b"", np.uint8, _WIDTH * len(array), _WIDTH * array.offset)
+    return data.reshape(len(array), _WIDTH)

@@ -65,6 +65,18 @@ def log_file_name(file_id: str, instant: str, version: int, token: str, *, cdc: 
     return f".{file_id}_{instant}.log.{version}_{token}{'.cdc' if cdc else ''}"
 
 
+def next_log_version(names: pa.Array | pa.ChunkedArray, file_id: str, base_instant: str) -> int:
+    """Return the log version of the next file of a slice in a table of version 6, given the names in its folder.
+
+    It is one more than the slice has, whatever wrote it: stores where files cannot be appended to need a new one for
+    every write.
+    """
+    files = parse_names(names)
+    mine = pc.and_(pc.equal(files["file_id"], file_id), pc.equal(files["instant"], base_instant))
+    versions = files["log_version"].filter(pc.and_(mine, pc.is_in(files["kind"], value_set=pa.array([LOG, CDC]))))
+    return int(pc.max(versions).as_py() or 0) + 1
+
+
 def parse_names(names: pa.Array | pa.ChunkedArray) -> pa.Table:
     """Take file names (no folders) apart into a table of `NAME_SCHEMA`, one row per name in the given order."""
     flat = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names

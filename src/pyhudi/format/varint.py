@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 _LIMITS = np.array([1 << (7 * k) for k in range(1, 10)], np.uint64)
 
+Bytes = npt.NDArray[np.uint8]
+
 
 def zigzag(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     """Return the numbers with their sign in the lowest bit."""
@@ -16,3 +18,26 @@ def zigzag(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
 def encoded_sizes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return how many bytes each number takes, 1 to 10."""
     return np.searchsorted(_LIMITS, zigzag(values), side="right") + 1
+
+
+def encode(values: npt.NDArray[np.int64]) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+    """Return the numbers' bytes, one row a number, and which bytes of each row there are (the others mean nothing).
+
+    Rows are as wide as the longest number.
+    """
+    rest = zigzag(values)
+    most = int(rest.max()) if len(rest) else 0
+    if most < 1 << 32:
+        rest = rest.astype(np.uint32)
+    width = max(1, (most.bit_length() + 6) // 7)
+    data = np.empty((len(rest), width), np.uint8)
+    used = np.empty((len(rest), width), np.bool_)
+    used[:, 0] = True
+    for k in range(width):
+        data[:, k] = rest & 0x7F
+        rest >>= rest.dtype.type(7)
+        if k + 1 < width:
+            more = rest != 0
+            used[:, k + 1] = more
+            data[:, k] |= more.view(np.uint8) << 7
+    return data, used

@@ -1,16 +1,19 @@
 """Log files: the deltas of merge-on-read tables, and the archived timeline of version 6.
 
 `scan_blocks` finds the blocks of a file and reads their headers; contents are read when they are decoded, by
-`decode_records` and `decode_deletes`.
+`decode_records` and `decode_deletes`. `LogWriter` writes the files of one file slice.
 """
 
 from __future__ import annotations
 
 from pyhudi.format.log.avroblock import avro_datums
 from pyhudi.format.log.block import DATA_BLOCKS, MAGIC, ROLLBACK_COMMAND, BlockType, Header, LogBlock
-from pyhudi.format.log.deletes import NATURAL_COLUMN, decode_deletes, delete_schema
+from pyhudi.format.log.deletes import decode_deletes, delete_schema
+from pyhudi.format.log.ordering import NATURAL_COLUMN
 from pyhudi.format.log.records import decode_records
 from pyhudi.format.log.scan import scan_blocks
+from pyhudi.format.log.target import LogFile, LogOptions, LogSchema, LogSlice
+from pyhudi.format.log.writer import LogWriter
 
 __all__ = [
     "DATA_BLOCKS",
@@ -20,6 +23,11 @@ __all__ = [
     "BlockType",
     "Header",
     "LogBlock",
+    "LogFile",
+    "LogOptions",
+    "LogSchema",
+    "LogSlice",
+    "LogWriter",
     "avro_datums",
     "decode_deletes",
     "decode_records",

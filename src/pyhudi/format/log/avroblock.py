@@ -18,11 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.errors import FormatError
-from pyhudi.format.avrodecode import decode_columns, has_fast_decoder
-from pyhudi.format.avrotypes import PREFIX_FIELD, record_layout
+from pyhudi.format.avrodecode import Wanted, decode_columns, has_fast_decoder
+from pyhudi.format.avrolayout import PREFIX_FIELD, record_layout
 
 _INT = struct.Struct(">i")
 _HEAD = struct.Struct(">ii")
+CONTENT_VERSION = 3
+"""What all releases since 0.10 write."""
 PREFIX = 4
 """Bytes of the length before each record."""
 
@@ -79,13 +81,14 @@ def decode_framed(
     body: memoryview, count: int, schema: str, columns: Sequence[str] | None = None, *, fast: bool = True
 ) -> pa.Table:
     """Like `decode_avro`, for ``count`` records of which each stands behind its length."""
-    fields = record_layout(schema).chosen(columns)
+    layout = record_layout(schema)
+    fields = layout.chosen(columns)
+    fast = fast and layout.is_simple and has_fast_decoder()
     # to polars a float is the cheapest type of four bytes, and keeps them as they are
-    prefix: Any = "float" if fast and has_fast_decoder() else {"type": "fixed", "name": "prefix", "size": PREFIX}
-    record = record_layout(schema).avro(prefix)
-    wanted = {name: node.raw for name, _, node in fields if node is not None}
-    wanted[PREFIX_FIELD] = pa.float32() if prefix == "float" else pa.binary()
-    raw = decode_columns(record, body, count, wanted, fast=fast)
+    prefix: Any = "float" if fast else {"type": "fixed", "name": "prefix", "size": PREFIX}
+    wanted = {name: Wanted(node.raw, node.unwrap) for name, _, node in fields if node is not None}
+    wanted[PREFIX_FIELD] = Wanted(pa.float32() if fast else pa.binary())
+    raw = decode_columns(layout.avro(prefix), body, count, wanted, fast=fast)
     _check_lengths(body, raw.pop(PREFIX_FIELD))
     arrays = [pa.nulls(count) if node is None else node.restore(raw[name]) for name, _, node in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema([field for _, field, _ in fields]))

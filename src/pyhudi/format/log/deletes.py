@@ -21,12 +21,9 @@ from pyhudi.errors import FormatError
 from pyhudi.format.avro import decode_record, load_schema, schema_json
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.kryo import DeletedKey, parse_deletes
-from pyhudi.format.log.ordering import RAW_TYPES, Kind, Ordering, to_column
+from pyhudi.format.log.ordering import NATURAL_COLUMN, RAW_TYPES, Kind, Ordering, to_column
 from pyhudi.format.log.uniformdeletes import UniformDeletes, decode_uniform
 from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
-
-NATURAL_COLUMN = "_pyhudi_natural"
-"""Whether a delete has the default ordering value: the order of writes alone decides it."""
 
 DELETE_LIST = "HoodieDeleteRecordList.v9"
 """The widest schema of version 3; that of earlier releases is the same without the last branch of the union."""

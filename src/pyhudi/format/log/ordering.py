@@ -13,11 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError, SchemaMismatchError
-from pyhudi.format.decimals import decimals_from_bytes
+from pyhudi.format.decimals import bytes_of_decimals, decimals_from_bytes
 from pyhudi.schema.convert import convert
 
 DECIMAL_TYPE = pa.decimal128(38, 15)
 """What decimals are widened to in a delete block; its schema says 30 digits, which nobody checks."""
+
+
+NATURAL_COLUMN = "_pyhudi_natural"
+"""Whether a delete has the default ordering value: the order of writes alone decides it."""
 
 
 class Kind(IntEnum):
@@ -57,6 +61,23 @@ RAW_TYPES = {
 """Arrow types of the values as they are stored: decimals and bytes as bytes, dates and times as numbers."""
 
 
+AVRO_NAMES = {
+    Kind.BOOLEAN: "boolean",
+    Kind.INT: "int",
+    Kind.LONG: "long",
+    Kind.FLOAT: "float",
+    Kind.DOUBLE: "double",
+    Kind.BYTES: "bytes",
+    Kind.STRING: "string",
+    Kind.DATE: "int",
+    Kind.DECIMAL: "bytes",
+    Kind.TIME_MICROS: "long",
+    Kind.TIMESTAMP_MICROS: "long",
+    Kind.LOCAL_DATE: "int",
+}
+"""Avro's plain types of the stored values."""
+
+
 class Ordering(NamedTuple):
     """One ordering value: of the raw type of its kind; for ``ARRAY`` a tuple of such."""
 
@@ -90,6 +111,32 @@ def to_column(values: pa.Array, kind: Kind, field: pa.Field) -> pa.Array:
         raise FormatError(
             f"a delete has an ordering value of kind {kind.name} where field {field.name!r} is {target}: {e}"
         ) from e
+
+
+def to_stored(values: pa.Array, field: pa.Field) -> tuple[Kind, pa.Array]:
+    """Return values of an ordering field as the original stores them in deletes, and their kind; nulls stay null.
+
+    Raises:
+        FormatError: deletes cannot carry values of that type.
+    """
+    target = field.type
+    values = values if values.type == target else values.cast(target)
+    for kind in (Kind.BOOLEAN, Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE, Kind.BYTES, Kind.STRING):
+        if RAW_TYPES[kind] == target:
+            return kind, values
+    if pa.types.is_date32(target):
+        return Kind.DATE, values.view(pa.int32())
+    if pa.types.is_timestamp(target) or pa.types.is_time64(target):
+        return Kind.LONG, values.view(pa.int64())
+    if pa.types.is_time32(target):
+        return Kind.INT, values.view(pa.int32())
+    if pa.types.is_decimal(target) and target.scale <= DECIMAL_TYPE.scale:
+        wide = pa.decimal128(38, DECIMAL_TYPE.scale)
+        try:
+            return Kind.DECIMAL, bytes_of_decimals(values.cast(pa.decimal256(76, wide.scale)).cast(wide))
+        except pa.ArrowInvalid as e:
+            raise FormatError(f"a delete cannot carry a value of ordering field {field.name!r} ({target}): {e}") from e
+    raise FormatError(f"deletes cannot carry ordering field {field.name!r}, which is {target}; choose another one")
 
 
 def _is_temporal(data_type: pa.DataType) -> bool:

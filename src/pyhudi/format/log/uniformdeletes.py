@@ -15,19 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
-from pyhudi.format.avrodecode import decode_columns
-from pyhudi.format.log.ordering import RAW_TYPES, Kind
+from pyhudi.format.avrodecode import Wanted, decode_columns
+from pyhudi.format.log.ordering import AVRO_NAMES, RAW_TYPES, Kind
 from pyhudi.format.varint import encoded_sizes
 
-_PLAIN = {
-    pa.bool_(): "boolean",
-    pa.int32(): "int",
-    pa.int64(): "long",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.binary(): "bytes",
-    pa.string(): "string",
-}
 _LEAST_DELETE = 3
 """Bytes of the shortest delete: three unions that are null."""
 _MOST_FIELDS = 64
@@ -76,8 +67,9 @@ def decode_uniform(body: memoryview) -> UniformDeletes | None:
     wanted |= {f"v{i}": RAW_TYPES[kind] for i, kind in enumerate(shape.kinds)}
     # the list ends with an empty array block
     items = body[start:-1]
+    record = {"type": "record", "name": "row", "fields": fields}
     try:
-        columns = decode_columns({"type": "record", "name": "row", "fields": fields}, items, count, wanted)
+        columns = decode_columns(record, items, count, {name: Wanted(raw) for name, raw in wanted.items()})
     except FormatError:
         return None
     if any(
@@ -102,7 +94,7 @@ def _shape(reader: _Reader) -> _Shape | None:
         return None
     if branch != Kind.ARRAY:
         kind = Kind(branch)
-        fields = [{"name": "branch", "type": "long"}, {"name": "v0", "type": _PLAIN[RAW_TYPES[kind]]}]
+        fields = [{"name": "branch", "type": "long"}, {"name": "v0", "type": AVRO_NAMES[kind]}]
         return _Shape({"branch": branch}, (kind,), fields)
     return _array_shape(reader)
 
@@ -124,7 +116,7 @@ def _array_shape(reader: _Reader) -> _Shape | None:
             return None
         kinds.append(kind)
         constants[f"b{i}"] = branch
-        avro = _PLAIN[RAW_TYPES[kind]]
+        avro = AVRO_NAMES[kind]
         fields += [{"name": f"b{i}", "type": "long"}, {"name": f"v{i}", "type": avro}]
         reader.skip_value(avro)
     constants["end"] = 0
