@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.spark.model import frame, options, rows_of
 
+from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.writer import write
 
 TWICE = [("a", "p", 1, "older"), ("a", "q", 2, "newer"), ("b", "p", 1, "")]
@@ -22,3 +23,49 @@ def test_a_key_in_two_partitions_of_the_first_batch(spark: SparkSession, tmp_pat
     # without such an index the partition is part of the key
     write(frame(spark, TWICE), path, options(operation, hoodie__combine__before__insert=True), "overwrite")
     assert len(rows_of(path)) == 3
+
+
+@pytest.mark.parametrize("hive_style", [False, True])
+@pytest.mark.parametrize("index", ["simple", "bloom"])
+def test_a_record_that_stays_in_its_partition(
+    spark: SparkSession, tmp_path: Path, index: str, hive_style: bool
+) -> None:
+    path = str(tmp_path / "table")
+    more = {
+        "hoodie__index__type": f"GLOBAL_{index.upper()}",
+        f"hoodie__{index}__index__update__partition__path": False,
+        "hoodie__datasource__write__hive_style_partitioning": hive_style,
+    }
+    write(frame(spark, [("a", "p", 1, "old"), ("b", "q", 1, "old")]), path, options("insert", **more))
+    rows = [("a", "q", 2, "changed"), ("b", "q", 2, "changed"), ("n", "r", 1, "new")]
+    write(frame(spark, rows), path, options("upsert", **more))
+    expected = [("a", "p", 2, "changed"), ("b", "q", 2, "changed"), ("n", "r", 1, "new")]
+    assert rows_of(path) == expected, "the column says where the record is"
+    table = HudiTable.for_path(path)
+    # so that a filter finds it, whether or not it leaves out partitions
+    for part in "pqr":
+        found = table.scan(filter=[("part", "=", part)]).to_arrow()["id"].to_pylist()
+        assert found == [row[0] for row in expected if row[1] == part]
+        assert table.scan(filter=f"part = '{part}'").to_spark(spark).count() == len(found)
+
+
+def test_fields_inside_structs(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+
+    def rows(*given: tuple[str, str, int, int]) -> DataFrame:
+        df = spark.createDataFrame(list(given), "id string, part string, ts int, v int")
+        return df.selectExpr("id", "named_struct('part', part, 'ts', ts, 'v', v) s")
+
+    plain = {
+        "hoodie__index__type": "GLOBAL_SIMPLE",
+        "hoodie__datasource__write__partitionpath__field": "s.part",
+        "hoodie__datasource__write__precombine__field": "s.ts",
+    }
+    write(rows(("a", "p", 5, 1), ("b", "p", 5, 1)), path, options("insert", **plain))
+    write(rows(("a", "q", 4, 2), ("b", "q", 6, 2)), path, options("upsert", **plain))
+    found = {row["id"]: row["s"] for row in HudiTable.for_path(path).scan().to_arrow().to_pylist()}
+    assert found == {"a": {"part": "p", "ts": 5, "v": 1}, "b": {"part": "q", "ts": 6, "v": 2}}
+    staying = {**plain, "hoodie__simple__index__update__partition__path": False}
+    write(rows(("a", "r", 9, 3)), path, options("upsert", **staying))
+    found = {row["id"]: row["s"] for row in HudiTable.for_path(path).scan().to_arrow().to_pylist()}
+    assert found["a"] == {"part": "p", "ts": 9, "v": 3}

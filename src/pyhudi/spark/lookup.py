@@ -57,6 +57,12 @@ class KeyLookup:
         return self.merging.ordering_fields
 
     @property
+    def stored_partition_fields(self) -> tuple[str, ...]:
+        """The partition columns that base files hold."""
+        config = self.client.config
+        return () if config.drop_partition_columns else tuple(field.name for field in self.spec.partition_fields)
+
+    @property
     def virtual_keys(self) -> bool:
         """Whether the files hold no keys, only the columns they are made of."""
         return not self.client.config.populate_meta_fields

@@ -125,14 +125,17 @@ class _Search:
         if self.lookup.index is IndexType.GLOBAL_SIMPLE:
             update = options.SIMPLE_UPDATE_PARTITION_PATH
         moves = self.lookup.opts.get_typed(update)
-        ordering = () if hard_deletes or not moves else self.lookup.ordering_fields
-        places, keys = self._places(ordering)
-        gathered = global_places(places, keys, ordering)
         rows = self.rows
+        ordering = () if hard_deletes or not moves else self.lookup.ordering_fields
+        kept = () if hard_deletes or moves else self.lookup.stored_partition_fields
+        # fields inside structs are read with the column that they are in
+        extra = dict.fromkeys(name if name in rows.columns else name.split(".")[0] for name in (*ordering, *kept))
+        places, keys = self._places(tuple(extra))
+        gathered = global_places(places, keys, ordering, kept)
         chosen = F.broadcast(gathered) if self._small else gathered
         found = rows.join(chosen, keys.matches(rows, gathered), "left")
         own = {name: rows[quoted([name])] for name in rows.columns}
-        return self._named(relocated(found, own, rows.schema, ordering, moves=moves))
+        return self._named(relocated(found, own, rows.schema, ordering, kept, moves=moves))
 
     def _named(self, rows: DataFrame) -> DataFrame:
         """Replace file numbers by file group and path."""
