@@ -134,6 +134,22 @@ def test_generated_keys(spark: SparkSession, tmp_path: Path) -> None:
     assert all(key.startswith(time) for key, time in keys)
 
 
+@pytest.mark.parametrize(("encoding", "key"), [("false", "id:a"), ("true", "a")])
+def test_one_field_complex_keys_go_on_as_they_are(spark: SparkSession, tmp_path: Path, encoding: str, key: str) -> None:
+    path = str(tmp_path / "table")
+    option = "hoodie__write__complex__keygen__new__encoding"
+    more = {
+        "hoodie__write__table__version": 8,
+        "hoodie__datasource__write__keygenerator__class": "org.apache.hudi.keygen.ComplexKeyGenerator",
+    }
+    write(frame(spark, [("a", "p", 1, "one")]), path, options("insert", **more, **{option: encoding}))
+    assert rows_of(path, ("_hoodie_record_key",)) == [(key,)]
+    # whatever a later writer says, or does not say, the record must be found again
+    for ts, later in enumerate(({}, {option: "true"}, {option: "false"}), 2):
+        write(frame(spark, [("a", "p", ts, "again")]), path, options("upsert", **more, **later))
+        assert rows_of(path, ("_hoodie_record_key", "ts")) == [(key, ts)]
+
+
 def test_without_partitions(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     plain = options("upsert", hoodie__datasource__write__partitionpath__field="")

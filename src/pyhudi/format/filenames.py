@@ -38,8 +38,12 @@ _PATH_PATTERN = r"^(?:(?P<folder>.*)/)?(?P<name>[^/]*)$"
 
 
 def new_file_prefix() -> str:
-    """Return a fresh UUID text, the first part of the ids of all file groups that one task opens."""
-    return str(uuid.uuid4())
+    """Return a fresh UUID text, the first part of the ids of all file groups that one task opens.
+
+    Never one that begins like those of the bucket index, with a number of up to five digits.
+    """
+    prefix = str(uuid.uuid4())
+    return new_file_prefix() if prefix[:3] == "000" and prefix[:8].isdigit() else prefix
 
 
 def new_file_id(prefix: str, n: int) -> str:

@@ -121,16 +121,16 @@ class KeySpec:
             timestamp=timestamp,
         )
 
-    def matching(self, sample_key: str | None) -> KeySpec:
-        """The same description with the one-field complex encoding that an existing key of the table shows.
+    def matching(self, *sample_keys: str) -> KeySpec:
+        """The same description with the one-field complex encoding that existing keys of the table show.
 
         Tables below version 9 hold either ``id:a`` or ``a``, depending on the release and options of their first
-        writer; going on in the other form would duplicate records. *sample_key*: any key of the table (the footer of a
-        base file has two), None when the table is empty.
+        writer; going on in the other form would duplicate records. *sample_keys*: any keys of the table (the footer of
+        a base file has the least and the greatest), none when the table is empty.
         """
-        if self.keygen is not KeyGenType.COMPLEX or len(self.record_fields) != 1 or sample_key is None:
+        if self.keygen is not KeyGenType.COMPLEX or len(self.record_fields) != 1 or not sample_keys:
             return self
-        return replace(self, named_parts=sample_key.startswith(self.record_fields[0] + ":"))
+        return replace(self, named_parts=all(key.startswith(self.record_fields[0] + ":") for key in sample_keys))
 
 
 def _partitions(keygen: KeyGenType, fields: tuple[PartitionField, ...]) -> tuple[PartitionField, ...]:

@@ -21,8 +21,9 @@ from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.spark.keycolumns import TEXT, KeyColumns, extra_name
 from pyhudi.spark.keytext import resolve
-from pyhudi.spark.lookup import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup, positioned_rows, read_footer
+from pyhudi.spark.lookup import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup, positioned_rows
 from pyhudi.storage import Storage
+from pyhudi.write.basereader import read_footer
 from pyhudi.write.columns import ROW
 
 _LEAST, _MOST, _WANTED = "_pyhudi_least", "_pyhudi_most", "_pyhudi_wanted"

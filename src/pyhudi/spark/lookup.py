@@ -16,7 +16,6 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from pyhudi.config import Options, options
 from pyhudi.config.values import IndexType, MergeMode, ReadEngine
-from pyhudi.format import basefile
 from pyhudi.keygen import KeySpec
 from pyhudi.read.file_schemas import file_schema
 from pyhudi.schema.arrow_avro import from_avro
@@ -193,11 +192,3 @@ def positioned_rows(storage: Storage, path: str, number: int, schema: pa.Schema)
             columns.append(pa.array(np.arange(start, end, dtype=np.int64)))
             yield pa.RecordBatch.from_arrays(columns, names=[*schema.names, FILE_NO, ROW])
             start = end
-
-
-def read_footer(storage: Storage, path: str) -> basefile.Footer:
-    """The footer of a base file of either format."""
-    from pyhudi.format import orc, parquet
-
-    with storage.open_input(path) as source:
-        return orc.read_footer(source) if path.endswith(".orc") else parquet.read_footer(source)

@@ -14,7 +14,6 @@ from pyhudi.keygen import KeySpec
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import table_schema
 from pyhudi.spark.keygen import with_keys
-from pyhudi.spark.lookup import read_footer
 from pyhudi.spark.overwrite import overwrite_table
 from pyhudi.spark.write_bulk import bulk_insert
 from pyhudi.spark.write_groups import write_groups
@@ -23,10 +22,10 @@ from pyhudi.spark.write_job import WriteJob
 from pyhudi.spark.write_partitions import delete_partitions
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config import TableConfig
-from pyhudi.table.fsview import FileSystemView
 from pyhudi.table.keygen_type import KeyGenType
 from pyhudi.table.merging import with_delete_marker
 from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.write.existing import check_not_bucketed, sample_keys
 from pyhudi.write.guards import check_table_exists, check_writable
 from pyhudi.write.operations import check_operation, type_name
 from pyhudi.write.result import WriteResult
@@ -103,23 +102,16 @@ def _prepare(
         opts = config.validate_against(opts)
     merging = with_delete_marker(config.merging_for(opts.get_typed(options.PAYLOAD_CLASS)), opts)
     check_writable(config, merging, operation, opts)
+    if client is not None and operation is not Operation.DELETE_PARTITION:
+        check_not_bucketed(client)
     spec = KeySpec.from_config(config, opts)
     if client is not None and spec.keygen is KeyGenType.COMPLEX and len(spec.record_fields) == 1 and config.version < 9:
-        spec = spec.matching(_sample_key(client))
+        spec = spec.matching(*sample_keys(client))
     rows = own_columns(df)
     if operation is not Operation.DELETE_PARTITION or not opts.get_typed(options.PARTITIONS_TO_DELETE):
         with_keys(rows, spec, "")  # refuses missing key and partition columns; the frame itself is made later
     schema = write_schema(rows, _table_columns(client), config, opts, operation)
     return WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema)
-
-
-def _sample_key(client: TableMetaClient) -> str | None:
-    """Any record key of the table, from the footer of a base file."""
-    for path in FileSystemView.load(client).latest_base_files()["path"].to_pylist():
-        key = read_footer(client.storage, path).min_key
-        if key is not None:
-            return key
-    return None
 
 
 def _table_columns(client: TableMetaClient | None) -> pa.Schema | None:

@@ -110,7 +110,8 @@ def test_encoding_of_the_keys_that_are_there() -> None:
     spec = KeySpec.from_config(Config(KeyGenType.COMPLEX, version=8))
     assert spec.matching("id:7").named_parts
     assert not spec.matching("7").named_parts
-    assert spec.matching(None) == spec
+    assert spec.matching() == spec
+    assert not spec.matching("7", "id:7").named_parts, "a bare value may look so"
     several = KeySpec.from_config(Config(KeyGenType.COMPLEX, ("id", "b"), version=8))
     assert several.matching("7").named_parts
 

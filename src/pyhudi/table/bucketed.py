@@ -1,0 +1,48 @@
+"""Whether a table was written with the bucket index, which no property says and later options may leave out.
+
+With it the id of a file group begins with the number of its bucket, eight digits in the place of the first eight of a
+random UUID, and a key may only be in the file group of its bucket. With consistent hashing ids are random, and what
+belongs where is in ``.hoodie/.bucket_index``, as is the number of buckets where it differs between partitions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.table.fsview import FileSystemView
+
+if TYPE_CHECKING:
+    from pyhudi.table.metaclient import TableMetaClient
+
+BUCKET_FOLDER = ".hoodie/.bucket_index"
+_BUCKETED = r"^000\d{5}-"
+"""Up to 100,000 buckets. A random id looks so once in 43,000 times, hence all of them are asked."""
+
+
+def bucket_evidence(client: TableMetaClient) -> str | None:
+    """What shows that the table has a bucket index, in words; None when nothing does.
+
+    One listing of a small folder and the metadata of one commit; all files are listed only if those of that commit are
+    suspicious.
+    """
+    if client.storage.list_dirs(BUCKET_FOLDER):
+        return f"there is a folder {BUCKET_FOLDER!r}"
+    active = client.active_timeline()
+    for instant in reversed(list(active.timeline.writes().completed())):
+        stats = active.commit_metadata(instant).stats
+        if stats.num_rows == 0:
+            continue
+        if not _all_bucketed(stats["fileId"]):
+            return None
+        groups = FileSystemView.load(client).latest_slices()["file_id"]
+        if not len(groups) or not _all_bucketed(groups):
+            return None
+        return f"the ids of all file groups are numbers of buckets, like {groups[0].as_py()!r}"
+    return None
+
+
+def _all_bucketed(ids: pa.ChunkedArray) -> bool:
+    return bool(pc.all(pc.match_substring_regex(ids, _BUCKETED)).as_py())
