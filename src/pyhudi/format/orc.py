@@ -154,6 +154,11 @@ def open_file(source: Any) -> po.ORCFile:
         raise FormatError(f"not a readable ORC file: {e}") from e
 
 
+def user_metadata(source: Any) -> dict[bytes, bytes]:
+    """Return the entries that a writer has put into the footer, as they are."""
+    return dict(open_file(source).metadata or {})
+
+
 def read_footer(source: Any) -> Footer:
     """Return what Hudi keeps in the footer of a base file; ``schema`` has the types that `read_batches` gives."""
     file = open_file(source)
@@ -187,9 +192,13 @@ def read_batches(source: Any, columns: Sequence[str] | None = None) -> Iterator[
     zone = _zone(random_access, file.schema, wanted)
     for number in range(file.nstripes):
         try:
-            batch = file.read_stripe(number, columns=wanted)
+            # without any column Arrow forgets how many rows there are
+            batch = file.read_stripe(number, columns=wanted or names[:1])
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
             raise FormatError(f"stripe {number} of the ORC file cannot be read: {e}") from e
+        if not wanted:
+            yield batch.select([])
+            continue
         arrays = [_as_read(batch.column(name), name, zone) for name in wanted]
         fields = [batch.schema.field(name).with_type(a.type) for name, a in zip(wanted, arrays, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.orc as orc
-import pyarrow.parquet as pq
 
 from pyhudi.read.renames import Names
 from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.types import table_schema
+from pyhudi.write.basereader import read_footer
 
 if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
@@ -107,6 +106,4 @@ def _schema_of(table: PinnedTable, tasks: pa.Table, instant: str) -> pa.Schema:
 
 def file_schema(storage: Storage, path: str) -> pa.Schema:
     """The columns of a base file, in the form that table schemas have."""
-    with storage.open_input(path) as source:
-        read = orc.ORCFile(source).schema if path.endswith(".orc") else pq.read_schema(source)
-    return table_schema(read.remove_metadata())
+    return table_schema(read_footer(storage, path).schema)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from pyhudi.errors import FormatError, NotFoundError, QueryError
+from pyhudi.format import orc
 from pyhudi.format.columns import COMMIT_TIME
 from pyhudi.read.commit_times import CommitTimes
 from pyhudi.read.filters import RowFilter
@@ -83,8 +84,10 @@ class TaskReader:
             raise FormatError(f"{self.storage.uri(task.path)} cannot be read: {e}") from e
 
     def _read(self, source: Any, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        orc = task.path.endswith(".orc")
-        fragment = (ds.OrcFileFormat() if orc else ds.ParquetFileFormat(pre_buffer=True)).make_fragment(source)
+        if task.path.endswith(".orc"):
+            yield from self._read_orc(source, task)
+            return
+        fragment = ds.ParquetFileFormat(pre_buffer=True).make_fragment(source)
         physical = fragment.physical_schema
         needed = self._needed()
         inside = {c: n for c in needed if c not in self.path_columns and (n := task.names.get(c, c)) in physical.names}
@@ -100,12 +103,31 @@ class TaskReader:
         for batch in batches:
             if batch.num_rows == 0:
                 continue
-            if not as_is:
-                batch = self._completed(batch.rename_columns(list(inside)), target, task.values)
-                for condition in later:
-                    batch = batch.filter(condition)
-                batch = batch.select(list(self.columns))
-            yield batch
+            yield batch if as_is else self._finished(batch.rename_columns(list(inside)), target, task, later)
+
+    def _read_orc(self, source: Any, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        """Through our own reader: Arrow's does not know in which time zone the file tells times."""
+        needed = self._needed()
+        inside = {c: task.names.get(c, c) for c in needed if c not in self.path_columns}
+        by_file = {name: column for column, name in inside.items() if name is not None}
+        target = pa.schema([self.schema.field(c) for c in needed])
+        _, conditions = self._split_conditions(set())
+        for batch in orc.read_batches(source, list(by_file)):
+            if not needed:  # rows are only counted
+                yield batch
+                continue
+            named = batch.rename_columns([by_file[name] for name in batch.schema.names])
+            for start in range(0, batch.num_rows, BATCH_ROWS):
+                yield self._finished(named.slice(start, BATCH_ROWS), target, task, conditions)
+
+    def _finished(
+        self, batch: pa.RecordBatch, target: pa.Schema, task: ReadTask, conditions: list[pc.Expression]
+    ) -> pa.RecordBatch:
+        """The rows that meet the conditions, with the columns asked for in the table's types."""
+        batch = self._completed(batch, target, task.values)
+        for condition in conditions:
+            batch = batch.filter(condition)
+        return batch.select(list(self.columns))
 
     def _needed(self) -> list[str]:
         """Output columns first, then those that only conditions need."""

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.config.values import FileFormat
 from pyhudi.errors import AlreadyExistsError, CorruptTableError, FormatError, NotFoundError
+from pyhudi.format import orc
 from pyhudi.storage.base import Storage, join_path
 from pyhudi.table.properties import format_properties, parse_properties
 
@@ -120,10 +121,5 @@ def _properties(name: str, data: bytes) -> dict[str, str]:
     if name == FILE_NAME:
         return parse_properties(data)
     source = pa.BufferReader(data)
-    if name.endswith(".parquet"):
-        raw = pq.read_metadata(source).metadata or {}
-    else:
-        from pyarrow import orc
-
-        raw = orc.ORCFile(source).metadata or {}
+    raw = (pq.read_metadata(source).metadata or {}) if name.endswith(".parquet") else orc.user_metadata(source)
     return {key.decode(): value.decode() for key, value in raw.items()}

@@ -73,6 +73,9 @@ def test_several_stripes_and_columns(tmp_path: Path) -> None:
     assert read["_hoodie_record_key"].to_pylist() == ["a", "b", "c"] * 3
     with path.open("rb") as file:
         assert sum(batch.num_rows for batch in orc.read_batches(file)) == 9
+    counted = list(orc.read_batches(path, []))
+    assert sum(batch.num_rows for batch in counted) == 9
+    assert not any(batch.num_columns for batch in counted)
 
 
 def test_empty_file() -> None:
