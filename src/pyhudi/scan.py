@@ -54,7 +54,7 @@ class Scan:
         query = Query.of(
             now.config, as_of=self.as_of, begin=self.begin, end=self.end, read_optimized=self.read_optimized
         )
-        return plan_scan(now, query, filter=self.row_filter, columns=self.columns)
+        return plan_scan(now, query, filter=self.row_filter, columns=self.columns, opts=self.settings)
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         """The rows as a Spark DataFrame, read lazily by Spark."""

@@ -18,6 +18,14 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("golden")
 
 
+MERGING = {
+    "by key": {"hoodie.merge.use.record.positions": "false"},
+    "on disk": {"hoodie.memory.merge.max.size": "1"},
+    "by key, on disk": {"hoodie.merge.use.record.positions": "false", "hoodie.memory.merge.max.size": "1"},
+}
+"""Other ways to merge log files, which give the same rows."""
+
+
 def read(table: HudiTable, query: Query) -> pa.Table:
     """Ask our reader the same question."""
     if query.kind == "cdc":
@@ -37,6 +45,17 @@ def test_golden(name: str, kind: str, tables: Path) -> None:
         elif answers_error(query):
             with pytest.raises(HudiError):
                 read(table, query)
+
+
+@pytest.mark.parametrize("way", MERGING)
+@pytest.mark.parametrize("name", [name for name in NAMES if "_mor_" in name])
+def test_ways_to_merge(name: str, way: str, tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyhudi.read.local._LEAST_BUDGET", 1)
+    golden = unpack(name, tables)
+    table = HudiTable.for_path(str(golden.path), MERGING[way])
+    for query in (*golden.queries("snapshot"), *golden.queries("time_travel")):
+        if query.error is None:
+            check(golden, query, read(table, query))
 
 
 @pytest.mark.parametrize("name", NAMES)

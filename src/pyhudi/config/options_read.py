@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.config.option import choice, flag, maybe_text, text
+from pyhudi.config.option import choice, flag, integer, maybe_text, text
 from pyhudi.config.values import HollowPolicy, IncrementalFormat, QueryType, ReadMergeType
 
 _READ = "hoodie.datasource.read."
@@ -51,4 +51,23 @@ DATA_SKIPPING_ENABLE = flag("hoodie.enable.data.skipping", True, "Whether files 
 FILE_INDEX_ENABLE = flag("hoodie.file.index.enable", True, "Kept for compatibility; there is one way to plan here.")
 EXTRACT_PARTITION_VALUES_FROM_PATH = flag(
     _READ + "extract.partition.values.from.path", False, "Whether partition columns come from the path, not the files."
+)
+
+# --- merging log files ---------------------------------------------------------------------------------------------
+
+MERGE_USE_RECORD_POSITIONS = flag(
+    "hoodie.merge.use.record.positions",
+    True,
+    "Whether base rows are found by the positions that log blocks give, where all of a slice's blocks have them, "
+    "rather than by record key.",
+)
+MEMORY_MERGE_MAX_SIZE = integer(
+    "hoodie.memory.merge.max.size",
+    1024 * 1024 * 1024,
+    "Bytes of log records that a merge keeps in memory before it puts them on disk; local scans share them among "
+    "their threads.",
+    least=1,
+)
+MEMORY_SPILL_PATH = maybe_text(
+    "hoodie.memory.spillable.map.path", "Local folder for what does not fit; the system's temporary one when not given."
 )

@@ -146,6 +146,12 @@ MERGE_STRATEGY_ID = maybe_text(
     "Id of the merger for the mode CUSTOM.",
     aliases=("hoodie.datasource.write.record.merger.strategy", "hoodie.record.merge.strategy.id"),
 )
+MERGER_CLASSES = names(
+    "hoodie.write.record.merge.custom.implementation.classes",
+    "Java classes of mergers, of which Apache Hudi takes the one with the strategy id. They are not used here: "
+    "pyhudi.register_merger makes a merger in Python known for that id.",
+    aliases=("hoodie.datasource.write.record.merger.impls",),
+)
 PAYLOAD_CLASS = maybe_text(
     _WRITE + "payload.class",
     "Payload class of older releases; known ones are mapped to a merge mode. Overrides the merge mode.",

@@ -9,10 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.merge.ordering import Mask, as_mask
+from pyhudi.schema.columns import OPERATION
 from pyhudi.table.merging import DELETE_FIELD, DELETE_MARKER, MergeSettings
 
 IS_DELETED = "_hoodie_is_deleted"
 """Boolean column of the user: true marks a delete, in every merge mode."""
+_DELETING = pa.array(["D", "-U"])
+"""Values of ``_hoodie_operation`` that say a record is gone, or about to be replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,10 @@ class DeleteMarks:
         found = []
         if IS_DELETED in schema.names and pa.types.is_boolean(schema.field(IS_DELETED).type):
             found.append(IS_DELETED)
-        if self.field is not None and self.field in schema.names:
+        if self.field is not None and self.field in schema.names and self.field not in found:
             found.append(self.field)
+        if OPERATION in schema.names:
+            found.append(OPERATION)
         return found
 
     def mask(self, rows: pa.RecordBatch) -> Mask:
@@ -44,10 +49,8 @@ class DeleteMarks:
             column = rows.column(name)
             if name == IS_DELETED and pa.types.is_boolean(column.type):
                 found |= as_mask(column)
-            if name == self.field and not _is_nested(column.type):
+            if name == OPERATION:
+                found |= as_mask(pc.is_in(column, value_set=_DELETING))
+            if name == self.field and not pa.types.is_nested(column.type):
                 found |= as_mask(pc.equal(column.cast(pa.string()), self.marker))
         return found
-
-
-def _is_nested(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_nested(kind))

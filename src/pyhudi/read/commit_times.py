@@ -39,6 +39,16 @@ class CommitTimes:
             return cls(after=earlier[-1], up_to=last)
         return cls(any_of=tuple(sorted(wanted)))
 
+    def __contains__(self, instant: object) -> bool:
+        """Whether rows of that instant meet the condition."""
+        return (
+            isinstance(instant, str)
+            and (self.after is None or instant > self.after)
+            and (self.up_to is None or instant <= self.up_to)
+            and (self.any_of is None or instant in self.any_of)
+            and instant not in self.none_of
+        )
+
     def __str__(self) -> str:
         bounds = {
             "> ": self.after,

@@ -46,6 +46,7 @@ class IncrementalSelection:
     partitions: list[str]
     commit_times: CommitTimes | None = None
     schema_as_of: str | None = None
+    latest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,10 @@ def select_incremental(table: PinnedTable, query: Query) -> IncrementalSelection
         found = replace(found, commit_times=rows)
     elif not from_start:
         found = replace(found, commit_times=rows)
-    return replace(found, schema_as_of=max(w.requested for w in wanted)) if query.schema_as_of_end else found
+    last = max(w.requested for w in wanted)
+    if not query.by_completion:
+        found = replace(found, latest=last)
+    return replace(found, schema_as_of=last) if query.schema_as_of_end else found
 
 
 def _all_slices(table: PinnedTable, active: ActiveTimeline, query: Query, last: str) -> IncrementalSelection | str:

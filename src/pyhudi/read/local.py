@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,8 +18,10 @@ import pyarrow.dataset as ds
 from pyhudi.errors import FormatError, NotFoundError, QueryError
 from pyhudi.format import orc
 from pyhudi.format.columns import COMMIT_TIME
+from pyhudi.merge.filegroup import FileSlice
 from pyhudi.read.commit_times import CommitTimes
 from pyhudi.read.filters import RowFilter
+from pyhudi.read.merged import MergedReader
 from pyhudi.schema.evolution import conform
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 65_536
 _QUEUED_BATCHES = 2  # per thread: what is read ahead of a slow consumer
+_LEAST_BUDGET = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,22 +162,21 @@ class TaskReader:
 
 def scan_table(plan: ScanPlan, storage: Storage, *, threads: int | None = None) -> pa.Table:
     """All rows of a plan; files in the order of the tasks."""
-    plan.require_base_files_only()
-    reader = TaskReader.of(plan, storage)
-    with ThreadPoolExecutor(threads or _default_threads()) as pool:
-        parts = pool.map(lambda task: list(reader.read(task)), tasks_of(plan))
-        return pa.Table.from_batches([batch for part in parts for batch in part], schema=reader.output_schema)
+    count = threads or _default_threads()
+    works = works_of(plan, storage, threads=count)
+    with ThreadPoolExecutor(count) as pool:
+        parts = pool.map(lambda work: list(work()), works)
+        return pa.Table.from_batches([batch for part in parts for batch in part], schema=plan.output_schema)
 
 
 def scan_batches(plan: ScanPlan, storage: Storage, *, threads: int | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of a plan as they come, in no particular order, with a bounded number of batches in memory."""
-    plan.require_base_files_only()
-    reader = TaskReader.of(plan, storage)
-    tasks = tasks_of(plan)
-    count = min(threads or _default_threads(), len(tasks))
+    count = threads or _default_threads()
+    works = works_of(plan, storage, threads=count)
+    count = min(count, len(works))
     ready: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(max(1, count) * _QUEUED_BATCHES)
     stop = threading.Event()
-    pending = iter(tasks)
+    pending = iter(works)
     lock = threading.Lock()
 
     def put(item: pa.RecordBatch | BaseException | None) -> bool:
@@ -190,10 +192,10 @@ def scan_batches(plan: ScanPlan, storage: Storage, *, threads: int | None = None
         try:
             while not stop.is_set():
                 with lock:
-                    task = next(pending, None)
-                if task is None:
+                    read = next(pending, None)
+                if read is None:
                     break
-                for batch in reader.read(task):
+                for batch in read():
                     if not put(batch):
                         return
         except BaseException as e:  # handed to the consumer, whatever it is
@@ -220,10 +222,36 @@ def scan_batches(plan: ScanPlan, storage: Storage, *, threads: int | None = None
             worker.join()
 
 
-def tasks_of(plan: ScanPlan) -> list[ReadTask]:
-    """The read tasks of a plan, in its order."""
+Work = Callable[[], Iterator[pa.RecordBatch]]
+"""Reads one slice."""
+
+
+def works_of(plan: ScanPlan, storage: Storage, *, threads: int = 1) -> list[Work]:
+    """How to read each slice of a plan, in its order. ``threads`` of them share the memory for merging."""
+    reader = TaskReader.of(plan, storage)
+    if plan.merging is None:
+        return [partial(reader.read, task) for task in tasks_of(plan)]
+    context = replace(plan.merging, budget=max(plan.merging.budget // threads, _LEAST_BUDGET))
+    merged = MergedReader.of(plan, context)
+    values = _path_values(plan)
+    works: list[Work] = []
+    for task, row in zip(tasks_of(plan), plan.tasks.to_pylist(), strict=True):
+        if row["log_paths"]:
+            works.append(partial(merged.read, FileSlice.of(row, values.get(row["partition"], {}))))
+        else:
+            works.append(partial(reader.read, task))
+    return works
+
+
+def _path_values(plan: ScanPlan) -> dict[str, dict[str, Any]]:
+    """Partition → values of the path columns."""
     rows = plan.partition_values.select(["partition", *plan.path_columns]).to_pylist() if plan.path_columns else []
-    values = {row.pop("partition"): row for row in rows}
+    return {row.pop("partition"): row for row in rows}
+
+
+def tasks_of(plan: ScanPlan) -> list[ReadTask]:
+    """The base files of a plan, in its order."""
+    values = _path_values(plan)
     columns = (plan.tasks[name].to_pylist() for name in ("base_path", "partition", "base_instant"))
     return [
         ReadTask(path, values.get(partition, {}), plan.renamed.get(instant, {}))

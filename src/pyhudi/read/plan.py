@@ -19,6 +19,7 @@ from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.keygen.paths import decode_partition_paths, partition_fields
 from pyhudi.read.commit_times import CommitTimes
 from pyhudi.read.filters import Filter, RowFilter
+from pyhudi.read.merged import RenamedSince, slice_context
 from pyhudi.read.query import Query
 from pyhudi.read.renames import Names, SchemaHistory
 from pyhudi.read.selection import select_slices
@@ -26,6 +27,8 @@ from pyhudi.read.table_schema import project, table_schema
 from pyhudi.schema.types import as_nullable
 
 if TYPE_CHECKING:
+    from pyhudi.config import Options
+    from pyhudi.merge.filegroup import SliceContext
     from pyhudi.read.pinned import PinnedTable
 
 
@@ -40,6 +43,7 @@ class ScanPlan:
     the path and ``exact_<i>`` (see :func:`pyhudi.keygen.paths.decode_partition_paths`).
     ``path_columns``: columns whose values must come from the path: files do not hold them, or the query wants it so.
     ``renamed``: base instants whose files have other names for some columns (see :mod:`pyhudi.read.renames`).
+    ``merging``: how slices with log files are merged (None: there are none).
     """
 
     query: Query
@@ -53,6 +57,7 @@ class ScanPlan:
     renamed: Mapping[str, Names]
     slices_before_pruning: int
     partitions_before_pruning: int
+    merging: SliceContext | None = None
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -86,8 +91,8 @@ class ScanPlan:
         logs = self.needs_merging
         if logs:
             raise UnsupportedTableError(
-                f"{logs} of {self.tasks.num_rows} file slices have log files, and merging them into a snapshot is not "
-                "built yet. Set hoodie.datasource.query.type to 'read_optimized' (scan(read_optimized=True)) for the "
+                f"{logs} of {self.tasks.num_rows} file slices have log files, and merging them on Spark is not built "
+                "yet; scan(…).to_arrow() reads them in this process. Set hoodie.datasource.query.type to 'read_optimized' (scan(read_optimized=True)) for the "
                 "rows as of the last compaction"
             )
 
@@ -117,12 +122,14 @@ def plan_scan(
     *,
     filter: Filter | RowFilter | None = None,
     columns: Sequence[str] | None = None,
+    opts: Options | None = None,
 ) -> ScanPlan:
-    """Work out what a query reads; ``query`` defaults to the latest snapshot.
+    """Work out what a query reads; ``query`` defaults to the latest snapshot. ``opts`` are those of the read.
 
     Raises:
         QueryError: the query cannot be answered, or names unknown columns.
-        UnsupportedTableError: the table uses something that cannot be read.
+        UnsupportedTableError: the table uses something that cannot be read, or has log files and merges them by a
+            merger that is not registered.
     """
     query = query or Query(by_completion=table.config.version >= 8)
     _check_supported(table)
@@ -138,6 +145,9 @@ def plan_scan(
     tasks = selection.slices
     if kept.num_rows < values.num_rows:
         tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=kept["partition"].combine_chunks()))
+    has_logs = bool(pc.any(pc.greater(pc.list_value_length(tasks["log_paths"]), 0)).as_py())
+    history = SchemaHistory.load(table.storage, table.active.layout) if found and found.has_history else None
+    path_columns = _path_columns(table, query, schema)
     return ScanPlan(
         query=query,
         tasks=tasks,
@@ -146,12 +156,21 @@ def plan_scan(
         filter=rows,
         commit_times=selection.commit_times,
         partition_values=kept,
-        path_columns=_path_columns(table, query, schema),
-        renamed=_renamed(table, schema, selection.schema_as_of, tasks)
-        if found is not None and found.has_history
-        else {},
+        path_columns=path_columns,
+        renamed={} if history is None else _renamed(history, schema, selection.schema_as_of, tasks),
         slices_before_pruning=selection.slices.num_rows,
         partitions_before_pruning=len(selection.partitions),
+        merging=slice_context(
+            table,
+            schema,
+            path_columns=path_columns,
+            commit_times=selection.commit_times,
+            latest=selection.latest,
+            renamed=history and RenamedSince(history, tuple(schema.names), selection.schema_as_of),
+            opts=opts,
+        )
+        if has_logs
+        else None,
     )
 
 
@@ -177,10 +196,7 @@ def _path_columns(table: PinnedTable, query: Query, schema: pa.Schema) -> tuple[
     return tuple(f.name for f in partition_fields(table.config) if f.name in schema.names)
 
 
-def _renamed(table: PinnedTable, schema: pa.Schema, as_of: str | None, tasks: pa.Table) -> dict[str, Names]:
-    history = SchemaHistory.load(table.storage, table.active.layout)
-    if history is None:
-        return {}
+def _renamed(history: SchemaHistory, schema: pa.Schema, as_of: str | None, tasks: pa.Table) -> dict[str, Names]:
     return history.names_in_files(schema.names, as_of, pc.unique(tasks["base_instant"]).to_pylist())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Selection:
     """``slices`` (`SLICE_SCHEMA`) of the query; ``commit_times`` its condition on rows; ``partitions`` all partition
-    paths that were looked at; ``schema_as_of`` the requested time whose table schema applies (None: the latest)."""
+    paths that were looked at; ``schema_as_of`` the requested time whose table schema applies (None: the latest).
+    ``latest``: the requested time up to which blocks of log files count (None: all that the slices have)."""
 
     slices: pa.Table
     partitions: list[str]
     commit_times: CommitTimes | None = None
     schema_as_of: str | None = None
+    latest: str | None = None
 
 
 def select_slices(table: PinnedTable, query: Query) -> Selection:
@@ -43,14 +45,14 @@ def select_slices(table: PinnedTable, query: Query) -> Selection:
                 "(hoodie.populate.meta.fields=false)"
             )
         found = select_incremental(table, query)
-        selection = Selection(found.slices, found.partitions, found.commit_times, found.schema_as_of)
+        selection = Selection(found.slices, found.partitions, found.commit_times, found.schema_as_of, found.latest)
     else:
         if query.as_of is not None:
             check_as_of(table.active, query.as_of)
         view = FileSystemView.load(table)
         read_optimized = query.type is QueryType.READ_OPTIMIZED
         slices = as_slices(view.latest_base_files(query.as_of)) if read_optimized else view.latest_slices(query.as_of)
-        selection = Selection(slices, view.partitions, schema_as_of=query.as_of)
+        selection = Selection(slices, view.partitions, schema_as_of=query.as_of, latest=query.as_of)
     return _restricted(selection, query, table.storage.uri())
 
 
@@ -73,4 +75,4 @@ def _restricted(selection: Selection, query: Query, root: str) -> Selection:
         group = pc.binary_join_element_wise(slices["partition"], slices["file_id"], "/")
         full = pc.binary_join_element_wise(root, pc.coalesce(slices["base_path"], group), "/")
         slices = slices.filter(pc.match_substring_regex(full, glob_pattern("*" + query.path_glob)))
-    return Selection(slices, partitions, selection.commit_times, selection.schema_as_of)
+    return replace(selection, slices=slices, partitions=partitions)

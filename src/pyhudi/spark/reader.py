@@ -51,7 +51,7 @@ def read(
         UnsupportedTableError: merging is needed, or the table uses something that cannot be read.
     """
     table = PinnedTable.of(client)
-    return dataframe(spark, table, plan_scan(table, query, filter=filter, columns=columns), settings)
+    return dataframe(spark, table, plan_scan(table, query, filter=filter, columns=columns, opts=settings), settings)
 
 
 def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None) -> DataFrame:

@@ -1,0 +1,269 @@
+"""The file-group reader: a file slice's base file and log files merged into the rows that it holds.
+
+`SliceContext` says everything about a query that is the same for all slices; it pickles, so that executors can read
+slices, too. `read_slice` streams one slice: the logs' versions are folded into one for each record first (beyond a
+budget their columns wait on disk), then the base file goes by batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import CorruptTableError, FormatError, NotFoundError, QueryError
+from pyhudi.format.log import Header, LogBlock, scan_blocks
+from pyhudi.keygen.spec import KeySpec
+from pyhudi.keygen.texts import record_keys
+from pyhudi.merge.basefile import FileNames, read_base
+from pyhudi.merge.blocks import Layout, PositionsError, read_blocks
+from pyhudi.merge.deletes import DeleteMarks
+from pyhudi.merge.final import merge_base
+from pyhudi.merge.logscan import BlockView, counted_blocks
+from pyhudi.merge.logstate import LogState, LogVersions
+from pyhudi.merge.ordering import Index
+from pyhudi.merge.rules import Rules
+from pyhudi.schema.columns import RECORD_KEY
+from pyhudi.schema.evolution import conform
+from pyhudi.storage import Storage
+
+DEFAULT_BUDGET = 1024 * 1024 * 1024
+"""Bytes of log records that are kept in memory, the default of ``hoodie.memory.merge.max.size``."""
+BATCH_ROWS = 65_536
+_MAX_BATCH_ROWS = 524_288
+_WHOLE_FILE = 4 * 1024 * 1024
+"""Log files up to this size are read in one go rather than range by range."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """One file slice, paths relative to the table's root; ``log_paths`` in the order in which they are merged.
+
+    ``base_path`` None: the slice has logs only. ``values`` are those of the columns that files do not hold.
+    """
+
+    partition: str
+    file_id: str
+    base_instant: str
+    base_path: str | None
+    log_paths: tuple[str, ...] = ()
+    log_sizes: tuple[int, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> FileSlice:
+        """A row of a slice table (:data:`pyhudi.table.fsview.SLICE_SCHEMA`)."""
+        return cls(
+            row["partition"],
+            row["file_id"],
+            row["base_instant"],
+            row["base_path"],
+            tuple(row["log_paths"] or ()),
+            tuple(row["log_sizes"] or ()),
+            values or {},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SliceContext:
+    """What reading slices needs to know; made once, sent to every task, never changed.
+
+    ``schema``: all columns of the table as of the query. ``columns``: those of the result, in order.
+    ``constant_columns`` come from `FileSlice.values`. ``view``: which log blocks count; ``base_rows``: a condition on
+    rows of base files (incremental queries), whose columns must be among ``condition_columns``. ``keys``: how to make
+    the record keys that files do not store (None: they do). ``names_at`` gives, for an instant, the names that its
+    files have for columns which were renamed since. ``use_positions``: find base rows by the positions in log blocks,
+    where all of a slice's blocks have them. ``budget`` (bytes) and ``spill_folder``: see `LogVersions`.
+    """
+
+    storage: Storage
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    rules: Rules = field(default_factory=Rules)
+    deletes: DeleteMarks = field(default_factory=DeleteMarks)
+    view: BlockView = field(default_factory=BlockView)
+    constant_columns: tuple[str, ...] = ()
+    base_rows: pc.Expression | None = None
+    condition_columns: tuple[str, ...] = ()
+    keys: KeySpec | None = None
+    names_at: Callable[[str], FileNames] | None = None
+    use_positions: bool = True
+    budget: int = DEFAULT_BUDGET
+    spill_folder: str | None = None
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return pa.schema([self.schema.field(name) for name in self.columns])
+
+    def names(self, instant: str) -> FileNames:
+        """The names of columns in files of that instant, where they are others."""
+        return {} if self.names_at is None else self.names_at(instant)
+
+
+def read_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+    """The merged rows of a slice: those of the base file in its order, then those that only the logs have.
+
+    Raises:
+        QueryError: a file is gone.
+        FormatError: a file is damaged.
+        MergerError: a user's merger failed.
+    """
+    try:
+        with ExitStack() as stack:
+            blocks = _blocks(context, file_slice, stack)
+            yield from _merged(context, file_slice, blocks, stack)
+    except NotFoundError as e:
+        raise QueryError(
+            f"a file of the slice {file_slice.file_id} {file_slice.base_instant} in {file_slice.partition!r} is gone: a "
+            f"cleaner has removed it since the query was planned. Plan again, or keep more versions "
+            f"(hoodie.clean.commits.retained): {e}"
+        ) from e
+    except pa.ArrowInvalid as e:
+        raise FormatError(
+            f"the slice {file_slice.file_id} {file_slice.base_instant} in {file_slice.partition!r} cannot be read: {e}"
+        ) from e
+
+
+def _blocks(context: SliceContext, file_slice: FileSlice, stack: ExitStack) -> list[LogBlock]:
+    """The blocks that count; the files stay open as long as the stack is."""
+    found: list[LogBlock] = []
+    sizes = file_slice.log_sizes or (_WHOLE_FILE + 1,) * len(file_slice.log_paths)
+    for path, size in zip(file_slice.log_paths, sizes, strict=True):
+        if size <= _WHOLE_FILE:
+            source: Any = context.storage.read(path)
+        else:
+            source = stack.enter_context(context.storage.open_input(path))
+        try:
+            found += scan_blocks(source)
+        except FormatError as e:
+            raise FormatError(f"{context.storage.uri(path)}: {e}") from e
+    return counted_blocks(found, context.view)
+
+
+def _merged(
+    context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock], stack: ExitStack
+) -> Iterator[pa.RecordBatch]:
+    if not blocks:
+        return _Reader(context, file_slice, [], by_position=False).rows(None)
+    if _has_positions(context, file_slice, blocks):
+        reader = _Reader(context, file_slice, blocks, by_position=True)
+        with suppress(PositionsError):
+            return reader.rows(reader.state(stack))
+    reader = _Reader(context, file_slice, blocks, by_position=False)
+    return reader.rows(reader.state(stack))
+
+
+def _has_positions(context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock]) -> bool:
+    """Whether every version in the logs says which row of the slice's base file it is a version of."""
+    if not context.use_positions or context.base_rows is not None or file_slice.base_path is None:
+        return False
+    instant = file_slice.base_instant
+    return all(b.positions_base_instant == instant and Header.RECORD_POSITIONS in b.headers for b in blocks)
+
+
+class _Reader:
+    """Reads one slice whose blocks are known."""
+
+    def __init__(
+        self, context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock], *, by_position: bool
+    ) -> None:
+        self._context, self._slice, self._blocks = context, file_slice, blocks
+        self._by_position = by_position
+        own = pa.schema([f for f in context.schema if f.name not in context.constant_columns])
+        self._rules = context.rules.present(own)
+        self._schema = pa.schema([own.field(name) for name in self._needed(own)])
+
+    def _needed(self, own: pa.Schema) -> list[str]:
+        """Columns of files that the result, conditions and merging need, in the order of the table."""
+        context = self._context
+        wanted = {*context.columns, *context.condition_columns}
+        if self._blocks:
+            merger = self._rules.merger
+            if merger is not None:
+                wanted |= set(own.names if merger.columns is None else merger.columns)
+            wanted |= {path if path in own.names else path.split(".")[0] for path in self._rules.ordering_fields}
+            if context.keys is not None:
+                wanted |= {path.split(".")[0] for path in context.keys.record_fields}
+            elif not self._by_position or merger is not None:
+                wanted.add(RECORD_KEY)
+        found = [name for name in own.names if name in wanted]
+        return found or own.names[:1]
+
+    def rows(self, state: LogState | None) -> Iterator[pa.RecordBatch]:
+        """The merged rows; ``state`` is what the logs say, None or empty: there is nothing to merge."""
+        if state is None or not len(state):
+            for batch in self._base(BATCH_ROWS):
+                yield self._finished(batch)
+            return
+        seen = np.zeros(len(state), dtype=np.bool_)
+        start = 0
+        # the keys of the logs are hashed anew for every batch
+        size = min(max(len(state), BATCH_ROWS), _MAX_BATCH_ROWS) if state.keys is not None else BATCH_ROWS
+        for batch in self._base(size):
+            positions, records = self._hits(batch, start, state)
+            start += batch.num_rows
+            if len(positions):
+                seen[records] = True
+                batch = merge_base(batch, positions, state.changes(records), self._rules).rows
+            if batch.num_rows:
+                yield self._finished(batch)
+        if state.positions is not None:
+            self._check_positions(state, start)
+        left = np.flatnonzero(~seen & ~state.is_delete)
+        for first in range(0, len(left), BATCH_ROWS):
+            yield self._finished(state.changes(left[first : first + BATCH_ROWS]).rows)
+
+    def state(self, stack: ExitStack) -> LogState:
+        """What the logs say; its rows stay as long as the stack is open.
+
+        Raises:
+            PositionsError: the blocks' positions are no good.
+        """
+        context = self._context
+        versions = LogVersions(self._schema, self._rules, context.budget, context.spill_folder)
+        stack.callback(versions.close)
+        layout = Layout(context.schema, self._schema, self._rules, context.deletes, context.keys, self._by_position)
+        read_blocks(self._blocks, layout, context.names, versions)
+        return stack.enter_context(closing(versions.fold()))
+
+    def _base(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        context, path = self._context, self._slice.base_path
+        if path is None:
+            return
+        names = context.names(self._slice.base_instant)
+        for batch in read_base(context.storage, path, self._schema, names, batch_rows):
+            yield batch if context.base_rows is None else batch.filter(context.base_rows)
+
+    def _hits(self, batch: pa.RecordBatch, start: int, state: LogState) -> tuple[Index, Index]:
+        """Which rows of a base batch have a version in the logs, and which record of the logs that is."""
+        if state.positions is not None:
+            first, last = np.searchsorted(state.positions, (start, start + batch.num_rows))
+            return state.positions[first:last] - start, np.arange(first, last)
+        keys = batch.column(RECORD_KEY) if self._context.keys is None else record_keys(batch, self._context.keys)
+        found = pc.index_in(keys, value_set=state.keys)
+        positions = np.flatnonzero(pc.is_valid(found).to_numpy(zero_copy_only=False))
+        return positions, found.drop_null().to_numpy().astype(np.int64)
+
+    def _check_positions(self, state: LogState, rows: int) -> None:
+        assert state.positions is not None
+        if state.positions[-1] >= rows:
+            raise CorruptTableError(
+                f"the base file {self._slice.base_path!r} has {rows} rows, but log blocks of its slice hold versions of "
+                f"row {int(state.positions[-1])}"
+            )
+
+    def _finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of the result."""
+        context = self._context
+        for name in context.constant_columns:
+            if name in context.columns:
+                kind = context.schema.field(name).type
+                column = pa.repeat(pa.scalar(self._slice.values[name], kind), batch.num_rows)
+                batch = batch.append_column(pa.field(name, kind), column)
+        return conform(batch.select([n for n in batch.schema.names if n in context.columns]), context.output_schema)

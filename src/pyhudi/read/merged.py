@@ -1,0 +1,124 @@
+"""Queries on file slices that have log files: what a plan means for the file-group reader, and reading with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.config import Options, options
+from pyhudi.keygen.spec import KeySpec
+from pyhudi.merge.deletes import DeleteMarks
+from pyhudi.merge.filegroup import FileSlice, SliceContext, read_slice
+from pyhudi.merge.logscan import BlockView, Committed
+from pyhudi.merge.rules import Rules
+from pyhudi.read.commit_times import CommitTimes
+from pyhudi.read.filters import RowFilter
+from pyhudi.read.renames import Names, SchemaHistory
+from pyhudi.schema.columns import COMMIT_TIME
+from pyhudi.table.merging import with_delete_marker
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned import PinnedTable
+    from pyhudi.read.plan import ScanPlan
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedSince:
+    """The names that columns of a query have in the files of an instant, asked for one instant at a time."""
+
+    history: SchemaHistory
+    columns: tuple[str, ...]
+    as_of: str | None
+
+    def __call__(self, instant: str) -> Names:
+        return self.history.names_in_files(self.columns, self.as_of, [instant]).get(instant, {})
+
+
+def slice_context(
+    table: PinnedTable,
+    schema: pa.Schema,
+    *,
+    path_columns: tuple[str, ...] = (),
+    commit_times: CommitTimes | None = None,
+    latest: str | None = None,
+    renamed: RenamedSince | None = None,
+    opts: Options | None = None,
+) -> SliceContext:
+    """How slices of a table are merged; the result's columns are all of ``schema``.
+
+    ``commit_times``: an incremental query, in which only base rows and log blocks of those instants take part;
+    ``latest``: the requested time up to which log blocks count.
+
+    Raises:
+        UnsupportedTableError: the table merges by a merger that is not registered.
+    """
+    opts = opts or Options.parse({})
+    config = table.config
+    before_completion_times = config.version < 8
+    timeline = table.active.timeline
+    committed = Committed(
+        frozenset(i.requested for i in timeline if i.is_completed),
+        frozenset(i.requested for i in timeline if not i.is_completed),
+        timeline.start,
+    )
+    merging = with_delete_marker(config.merging, opts)
+    return SliceContext(
+        storage=table.storage,
+        schema=schema,
+        columns=tuple(schema.names),
+        rules=Rules.of_table(merging),
+        deletes=DeleteMarks.of_table(merging),
+        view=BlockView(
+            latest=latest,
+            committed=committed if before_completion_times else None,
+            within=commit_times,
+        ),
+        constant_columns=path_columns,
+        base_rows=None if commit_times is None else commit_times.arrow(),
+        condition_columns=() if commit_times is None else (COMMIT_TIME,),
+        keys=None if config.populate_meta_fields else KeySpec.from_config(config, opts),
+        names_at=renamed,
+        use_positions=opts.get_typed(options.MERGE_USE_RECORD_POSITIONS),
+        budget=opts.get_typed(options.MEMORY_MERGE_MAX_SIZE),
+        spill_folder=opts.get_typed(options.MEMORY_SPILL_PATH),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MergedReader:
+    """Reads slices with logs into batches of the columns asked for; pickles, so that it can go to executors."""
+
+    context: SliceContext
+    columns: tuple[str, ...]
+    filter: RowFilter | None = None
+    commit_times: CommitTimes | None = None
+
+    @classmethod
+    def of(cls, plan: ScanPlan, context: SliceContext) -> MergedReader:
+        """The reader for the slices of a plan."""
+        more = plan.filter.columns(plan.schema) if plan.filter is not None else []
+        if plan.commit_times is not None:
+            more = [*more, COMMIT_TIME]
+        needed = dict.fromkeys((*plan.columns, *more))
+        return cls(replace(context, columns=tuple(needed)), plan.columns, plan.filter, plan.commit_times)
+
+    def read(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+        """The merged rows of one slice that meet the conditions.
+
+        Raises:
+            QueryError: a file is gone.
+            FormatError: a file is damaged.
+        """
+        conditions = []
+        if self.commit_times is not None:
+            conditions.append(self.commit_times.arrow())
+        if self.filter is not None:
+            conditions.append(self.filter.arrow(self.context.schema))
+        for batch in read_slice(self.context, file_slice):
+            for condition in conditions:
+                batch = batch.filter(condition)
+            if batch.num_rows:
+                yield batch.select(list(self.columns))
