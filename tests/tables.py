@@ -58,7 +58,7 @@ class HandMadeTable:
         }
         if self.version >= 8:
             properties["hoodie.table.keygenerator.type"] = _keygen(self.partition_fields)
-            properties["hoodie.record.merge.mode"] = "COMMIT_TIME_ORDERING"
+            properties.setdefault("hoodie.record.merge.mode", "COMMIT_TIME_ORDERING")
         else:
             properties["hoodie.table.keygenerator.class"] = "org.apache.hudi.keygen.ComplexKeyGenerator"
             properties.setdefault("hoodie.archivelog.folder", "archived")

@@ -47,6 +47,7 @@ EMPTY_PARTITION_VALUE = ("v9_cow_complex_keys", "a:k,6,b:6")
 """A row whose partition column ``p1`` was written as an empty string. Apache Hudi takes the value from the path, where
 empty and null look alike, and reads null; we read what the file has."""
 
+
 @dataclass(frozen=True)
 class Query:
     """One question to a golden table and Apache Hudi's answer (``rows`` None: it failed with ``error``)."""

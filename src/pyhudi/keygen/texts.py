@@ -57,7 +57,7 @@ def _text(column: pa.Array, name: str, spec: KeySpec) -> pa.StringArray:
         if spec.consistent_timestamps and kind.tz is not None:
             raise UnsupportedTableError(
                 f"record keys hold the timestamps of {name!r} in the time zone of whoever wrote them "
-                "(hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=true); rows cannot be found "
+                "(hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=true); no row can be found "
                 "by them"
             )
         return column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.string())

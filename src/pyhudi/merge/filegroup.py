@@ -55,6 +55,9 @@ class FileSlice:
     log_sizes: tuple[int, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return f"slice {self.base_instant} of file group {self.file_id} in partition {self.partition!r}"
+
     @classmethod
     def of(cls, row: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> FileSlice:
         """A row of a slice table (:data:`pyhudi.table.fsview.SLICE_SCHEMA`)."""
@@ -120,14 +123,11 @@ def read_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.Reco
             yield from _merged(context, file_slice, blocks, stack)
     except NotFoundError as e:
         raise QueryError(
-            f"a file of the slice {file_slice.file_id} {file_slice.base_instant} in {file_slice.partition!r} is gone: a "
-            f"cleaner has removed it since the query was planned. Plan again, or keep more versions "
-            f"(hoodie.clean.commits.retained): {e}"
+            f"a file of {file_slice} is gone: a cleaner has removed it since the query was planned. Plan again, or "
+            f"keep more versions (hoodie.clean.commits.retained): {e}"
         ) from e
     except pa.ArrowInvalid as e:
-        raise FormatError(
-            f"the slice {file_slice.file_id} {file_slice.base_instant} in {file_slice.partition!r} cannot be read: {e}"
-        ) from e
+        raise FormatError(f"{file_slice} cannot be read: {e}") from e
 
 
 def _blocks(context: SliceContext, file_slice: FileSlice, stack: ExitStack) -> list[LogBlock]:
@@ -254,13 +254,15 @@ class _Reader:
         assert state.positions is not None
         if state.positions[-1] >= rows:
             raise CorruptTableError(
-                f"the base file {self._slice.base_path!r} has {rows} rows, but log blocks of its slice hold versions of "
-                f"row {int(state.positions[-1])}"
+                f"the base file {self._slice.base_path!r} has {rows} rows, but log blocks of its slice have versions "
+                f"of row {int(state.positions[-1])}"
             )
 
     def _finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns of the result."""
         context = self._context
+        if not context.columns:
+            return batch.select([])  # which still knows how many rows there are
         for name in context.constant_columns:
             if name in context.columns:
                 kind = context.schema.field(name).type

@@ -30,7 +30,9 @@ class Committed:
     def __contains__(self, instant: object) -> bool:
         if instant in self.completed:
             return True
-        return isinstance(instant, str) and self.start is not None and instant < self.start and instant not in self.pending
+        return (
+            isinstance(instant, str) and self.start is not None and instant < self.start and instant not in self.pending
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -56,9 +57,7 @@ class LogVersions:
         """Drop the rows, also those of the `LogState` made of them."""
         self._store.close()
 
-    def _add(
-        self, is_delete: Mask, natural: Mask, ordering: tuple[pa.Array, ...], where: pa.Array | Index
-    ) -> None:
+    def _add(self, is_delete: Mask, natural: Mask, ordering: tuple[pa.Array, ...], where: pa.Array | Index) -> None:
         if isinstance(where, np.ndarray):
             self._positions.append(where)
         else:
@@ -240,7 +239,7 @@ def _ranks(ordering: Sequence[pa.Array], rows: Index) -> Index:
     return ranks([column.take(picked) for column in ordering], len(rows))
 
 
-def _joined(parts: Sequence[np.ndarray], kind: type = np.int64) -> np.ndarray:  # type: ignore[type-arg]
+def _joined(parts: Sequence[np.ndarray], kind: type = np.int64) -> np.ndarray:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
 
 
@@ -253,4 +252,4 @@ def _chunks(groups: Index, size: int) -> list[slice]:
     while cuts[-1] < len(groups):
         after = np.searchsorted(starts, cuts[-1] + size, side="left")
         cuts.append(int(starts[after]) if after < len(starts) else len(groups))
-    return [slice(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [slice(a, b) for a, b in pairwise(cuts)]

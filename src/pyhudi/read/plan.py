@@ -92,8 +92,8 @@ class ScanPlan:
         if logs:
             raise UnsupportedTableError(
                 f"{logs} of {self.tasks.num_rows} file slices have log files, and merging them on Spark is not built "
-                "yet; scan(…).to_arrow() reads them in this process. Set hoodie.datasource.query.type to 'read_optimized' (scan(read_optimized=True)) for the "
-                "rows as of the last compaction"
+                "yet; scan(…).to_arrow() reads them in this process. Or set hoodie.datasource.query.type to "
+                "'read_optimized' (scan(read_optimized=True)) for the rows as of the last compaction"
             )
 
     def explain(self) -> str:
@@ -166,7 +166,7 @@ def plan_scan(
             path_columns=path_columns,
             commit_times=selection.commit_times,
             latest=selection.latest,
-            renamed=history and RenamedSince(history, tuple(schema.names), selection.schema_as_of),
+            renamed=None if history is None else RenamedSince(history, tuple(schema.names), selection.schema_as_of),
             opts=opts,
         )
         if has_logs

@@ -206,15 +206,29 @@ def test_no_incremental_query_without_meta_columns(tmp_path):
         read(table, **since("000"))
 
 
-def test_slices_with_logs_are_refused_but_read_optimized_is_not(tmp_path):
+def test_slices_with_logs_are_merged_but_not_on_spark(tmp_path):
     table = HandMadeTable(tmp_path / "t", properties={"hoodie.table.type": "MERGE_ON_READ"})
     table.write(10, {("a", "f1"): [row("x", 1, 10)]}, action=Action.DELTA_COMMIT)
     table.write(20, {}, action=Action.DELTA_COMMIT)
     (table.root / "a" / f".f1_{at(20)}.log.1_0-0-0").write_bytes(b"")
+    pinned = PinnedTable.of(table.client())
+    plan = plan_scan(pinned)
+    assert plan.needs_merging == 1
     with pytest.raises(UnsupportedTableError, match=r"1 of 1 file slices have log files.*read_optimized"):
+        plan.require_base_files_only()
+    assert read(table) == read(table, **{TYPE: "read_optimized"}) == read(table, **as_of(10)) == [("x", 1, 10)]
+
+
+def test_a_table_with_logs_and_an_unknown_merger_is_refused_before_reading(tmp_path):
+    custom = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": "nobody-knows"}
+    table = HandMadeTable(tmp_path / "t", properties={"hoodie.table.type": "MERGE_ON_READ", **custom})
+    table.write(10, {("a", "f1"): [row("x", 1, 10)]}, action=Action.DELTA_COMMIT)
+    assert read(table) == [("x", 1, 10)]
+    table.write(20, {}, action=Action.DELTA_COMMIT)
+    (table.root / "a" / f".f1_{at(20)}.log.1_0-0-0").write_bytes(b"")
+    with pytest.raises(UnsupportedTableError, match=r"nobody-knows.*register_merger"):
         read(table)
     assert read(table, **{TYPE: "read_optimized"}) == [("x", 1, 10)]
-    assert read(table, **as_of(10)) == [("x", 1, 10)]
 
 
 def test_an_empty_table(tmp_path):

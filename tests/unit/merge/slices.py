@@ -1,0 +1,134 @@
+"""File slices on disk: a base file made by pyarrow and log files made by our writer, without a table around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc as po
+import pyarrow.parquet as pq
+
+from pyhudi.format.log import LogOptions, LogSchema, LogSlice, LogWriter
+from pyhudi.merge.filegroup import FileSlice, SliceContext, read_slice
+from pyhudi.merge.ordering import type_of
+from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.columns import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.meta import add_meta_columns
+from pyhudi.storage import open_storage
+
+SCHEMA = pa.schema([("id", pa.string()), ("o", pa.int64()), ("a", pa.string()), ("b", pa.int64())])
+FILE_ID = "6c5c2c3a-0000-4000-8000-000000000001-0"
+Row = Mapping[str, Any]
+
+
+def at(n: int) -> str:
+    """The n-th instant."""
+    return f"202601010000{n:05d}"
+
+
+@dataclass
+class Slice:
+    """A file slice in ``folder``; rows have ``id`` and any of the schema's columns.
+
+    ``base`` and ``log`` write files; ``read`` gives the merged rows.
+    """
+
+    folder: Path
+    schema: pa.Schema = SCHEMA
+    version: int = 9
+    ordering: tuple[str, ...] = ("o",)
+    extension: str = "parquet"
+    data_format: str = "avro"
+    base_instant: str = at(0)
+    base_path: str | None = None
+    log_paths: list[str] = field(default_factory=list)
+    positions: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.storage = open_storage(str(self.folder))
+
+    @property
+    def whole_schema(self) -> pa.Schema:
+        """With meta columns."""
+        return add_meta_columns(self.schema)
+
+    def base(self, n: int, rows: Sequence[Row]) -> None:
+        """Start a new slice with a base file of that instant; rows may have a commit time of their own."""
+        self.base_instant, self.log_paths = at(n), []
+        self.base_path = f"{FILE_ID}_0-0-0_{at(n)}.{self.extension}"
+        table = self._table(rows, n, self.whole_schema)
+        write = po.write_table if self.extension == "orc" else pq.write_table
+        write(table, str(self.folder / self.base_path))
+        self.positions = {str(row["id"]): i for i, row in enumerate(rows)}
+
+    def log(
+        self,
+        n: int,
+        rows: Sequence[Row] = (),
+        deletes: Sequence[tuple[str, Any]] = (),
+        *,
+        columns: Sequence[str] | None = None,
+        with_positions: bool = False,
+        roll_back: int | None = None,
+        compacted: Sequence[int] = (),
+        schema: pa.Schema | None = None,
+    ) -> None:
+        """Write a log file of that instant: records, then deletes (key, ordering value or None).
+
+        ``columns``: a block of partial updates that has only these; ``schema``: the table's columns at that time.
+        """
+        own = schema or self.schema
+        written = add_meta_columns(own if columns is None else pa.schema([own.field(c) for c in columns]))
+        fields = pa.schema([pa.field(name, type_of(self.schema, name)) for name in self.ordering])
+        where = LogSlice(FILE_ID, self.base_instant if self.version < 8 else at(n), f"0-{n}-0", len(self.log_paths) + 1)
+        writer = LogWriter(
+            self.storage.open_output,
+            where,
+            at(n),
+            LogSchema(to_avro(written, "t"), fields, self.version),
+            options=LogOptions(data_format=self.data_format),
+            base_instant=self.base_instant if with_positions else None,
+            partial=columns is not None,
+            compacted_times=[at(i) for i in compacted],
+        )
+        with writer:
+            if rows:
+                places = pa.array([self.positions.get(str(row["id"])) for row in rows], pa.int64())
+                writer.write(self._table(rows, n, written), places if with_positions else None)
+            if deletes:
+                keys = [key for key, _ in deletes]
+                columns_ = {RECORD_KEY: keys, PARTITION_PATH: [""] * len(keys)}
+                table = pa.table(columns_ | {name: [value for _, value in deletes] for name in self.ordering[:1]})
+                places = pa.array([self.positions.get(key) for key in keys], pa.int64())
+                kinds = [pa.string(), pa.string(), *(f.type for f in fields)]
+                typed = pa.table([c.cast(k) for c, k in zip(table.columns, kinds, strict=True)], table.column_names)
+                writer.delete(typed, places if with_positions else None)
+            if roll_back is not None:
+                writer.roll_back(at(roll_back))
+            self.log_paths += [file.name for file in writer.close()]
+
+    def read(self, context: SliceContext | None = None, **changes: Any) -> list[dict[str, Any]]:
+        """The merged rows."""
+        return [row for batch in self.batches(context, **changes) for row in batch.to_pylist()]
+
+    def batches(self, context: SliceContext | None = None, **changes: Any) -> list[pa.RecordBatch]:
+        """The merged rows as they come."""
+        if context is None:
+            context = SliceContext(self.storage, self.whole_schema, tuple(self.schema.names))
+        return list(read_slice(replace(context, **changes), self.slice))
+
+    @property
+    def slice(self) -> FileSlice:
+        return FileSlice("", FILE_ID, self.base_instant, self.base_path, tuple(self.log_paths))
+
+    def _table(self, rows: Sequence[Row], n: int, schema: pa.Schema) -> pa.Table:
+        meta = dict.fromkeys(META_COLUMNS, "")
+        filled = [
+            {**meta, COMMIT_TIME: at(row.get("_n", n)), RECORD_KEY: str(row["id"]), FILE_NAME: FILE_ID, **row}
+            for row in rows
+        ]
+        return pa.Table.from_pylist([{k: v for k, v in row.items() if k in schema.names} for row in filled], schema)
