@@ -58,6 +58,10 @@ class UnknownOptionWarning(UserWarning):
     """A ``hoodie.*`` or ``pyhudi.*`` key that no release knows was ignored."""
 
 
+class OptionWithoutEffectWarning(UserWarning):
+    """An option of Apache Hudi asks for something that is not done here; the data are right without it."""
+
+
 class TableError(HudiError):
     """Something about the table itself."""
 

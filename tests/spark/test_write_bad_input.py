@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,6 +105,50 @@ def test_options_that_contradict_the_table(spark: SparkSession, table: Path) -> 
         upsert(rows, table, hoodie__payload__delete__field="v")
     with unchanged(table, errors.UnsupportedTableError, "BUCKET"):
         upsert(rows, table, hoodie__index__type="BUCKET")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("hoodie.parquet.outputtimestamptype", "TIMESTAMP_MILLIS", "microseconds.*leave the option out"),
+        ("hoodie.parquet.outputtimestamptype", "INT96", "microseconds.*leave the option out"),
+        ("hoodie.parquet.compression.codec", "lz4", "'lz4' cannot be written.*lz4_raw"),
+        ("pyhudi.parquet.compression.level", "99", "compression.level.*22 for zstd"),
+        ("hoodie.index.bloom.fpp", "0", "between 0 and 1"),
+        ("hoodie.bulkinsert.user.defined.partitioner.sort.columns", "ts,nothing", "no column 'nothing' for the sort"),
+        ("hoodie.precommit.validators", "org.example.Mine", "cannot run here"),
+        ("hoodie.index.class", "org.example.Mine", "cannot run here"),
+        ("hoodie.write.schema", "{}", "select and cast"),
+        ("hoodie.allow.operation.metadata.field", "true", "leave the option out"),
+        ("hoodie.write.concurrency.mode", "NON_BLOCKING_CONCURRENCY_CONTROL", "OPTIMISTIC"),
+    ],
+)
+def test_options_that_cannot_be_served(spark: SparkSession, table: Path, key: str, value: str, message: str) -> None:
+    with unchanged(table, errors.HudiError, message):
+        upsert(frame(spark, ROWS), table, "bulk_insert", **{key.replace(".", "__"): value})
+
+
+def test_options_that_ask_for_what_is_not_done(spark: SparkSession, table: Path) -> None:
+    quiet = {
+        "hoodie__parquet__outputtimestamptype": "TIMESTAMP_MICROS",
+        "hoodie__datasource__hive_sync__enable": "false",
+        "hoodie__clustering__inline": False,
+        "hoodie__write__num__retries__on__conflict__failures": 0,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", errors.OptionWithoutEffectWarning)
+        upsert(frame(spark, ROWS), table, **quiet)
+    with pytest.warns(errors.OptionWithoutEffectWarning, match="hive_sync.enable=true has no effect: no catalog"):
+        upsert(frame(spark, ROWS), table, hoodie__datasource__hive_sync__enable="true")
+    with pytest.warns(errors.OptionWithoutEffectWarning, match="clustering.inline=true has no effect"):
+        upsert(frame(spark, ROWS), table, hoodie__clustering__inline=True)
+
+
+def test_indexes_that_are_not_there(spark: SparkSession, table: Path, tmp_path: Path) -> None:
+    for path in (table, tmp_path / "new"):
+        with pytest.raises(errors.UnsupportedTableError, match="INMEMORY is not supported yet; use"):
+            upsert(frame(spark, ROWS), path, hoodie__index__type="INMEMORY")
+    assert not (tmp_path / "new").exists()
 
 
 def test_duplicates_that_are_to_fail(spark: SparkSession, table: Path) -> None:

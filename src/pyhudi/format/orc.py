@@ -24,7 +24,7 @@ from pyhudi.schema.columns import RECORD_KEY
 
 AVRO_SCHEMA_KEY = "orc.avro.schema"
 CODECS = ("uncompressed", "snappy", "zlib", "lz4", "zstd")
-_BLOCK_SIZE = 64 * 1024 * 1024
+STRIPE_SIZE = 64 * 1024 * 1024
 _UTC = ("UTC", "GMT", "Etc/UTC", "Z")
 
 
@@ -38,6 +38,7 @@ class OrcFileWriter(basefile.FileWriter):
         *,
         avro_schema: str | None = None,
         codec: str = "zstd",
+        stripe_size: int = STRIPE_SIZE,
         bloom: BloomOptions | None = None,
         key_column: str = RECORD_KEY,
         constants: Mapping[str, str | None] | None = None,
@@ -45,7 +46,7 @@ class OrcFileWriter(basefile.FileWriter):
         super().__init__(
             sink,
             schema.remove_metadata(),
-            block_size=_BLOCK_SIZE,
+            block_size=stripe_size,
             bloom=bloom,
             key_column=key_column,
             constants=constants,
@@ -54,7 +55,7 @@ class OrcFileWriter(basefile.FileWriter):
         self._stored = pa.schema([field.with_type(_stored_type(field.type)) for field in self._schema])
         self._held = _HeldBack(self._output)
         self._writer = po.ORCWriter(
-            pa.PythonFile(self._held, mode="w"), compression=codec.lower(), stripe_size=_BLOCK_SIZE
+            pa.PythonFile(self._held, mode="w"), compression=codec.lower(), stripe_size=stripe_size
         )
 
     def _write_block(self, table: pa.Table, arrow_bytes: int) -> None:  # noqa: ARG002 - ORC counts for itself

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
 from pyhudi.config.values import SortMode
+from pyhudi.errors import SchemaMismatchError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.keytext import resolve
 
 
 def arrange(rows: DataFrame, opts: Options, *, partitioned: bool) -> tuple[DataFrame, bool]:
@@ -18,9 +22,9 @@ def arrange(rows: DataFrame, opts: Options, *, partitioned: bool) -> tuple[DataF
     columns = opts.get_typed(options.BULKINSERT_SORT_COLUMNS)
     if columns:
         # the partitioner by columns of the user's choice
-        keys = [PARTITION_PATH, *columns]
+        keys = [F.col(PARTITION_PATH), *(_sort_column(rows.schema, name) for name in columns)]
         if opts.get_typed(options.BULKINSERT_SORT_SUFFIX_RECORD_KEY):
-            keys.append(RECORD_KEY)
+            keys.append(F.col(RECORD_KEY))
         return _limited(rows.sort(*keys), tasks), True
     mode = opts.get_typed(options.BULKINSERT_SORT_MODE)
     if mode is SortMode.GLOBAL_SORT:
@@ -35,6 +39,22 @@ def arrange(rows: DataFrame, opts: Options, *, partitioned: bool) -> tuple[DataF
     if mode is SortMode.PARTITION_PATH_REPARTITION_AND_SORT:
         return moved.sortWithinPartitions(PARTITION_PATH), True
     return moved, not partitioned
+
+
+def check_sort_columns(schema: StructType, opts: Options) -> None:
+    """Look whether the columns to sort by are there.
+
+    Raises:
+        SchemaMismatchError: one is not.
+    """
+    for name in opts.get_typed(options.BULKINSERT_SORT_COLUMNS):
+        _sort_column(schema, name)
+
+
+def _sort_column(schema: StructType, name: str) -> Column:
+    if name in (RECORD_KEY, PARTITION_PATH):
+        return F.col(name)
+    return resolve(schema, name, "sort order", SchemaMismatchError)[0]
 
 
 def _limited(rows: DataFrame, tasks: int) -> DataFrame:

@@ -13,6 +13,7 @@ from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, T
 from pyhudi.keygen import KeySpec
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import table_schema
+from pyhudi.spark.bulk_insert import check_sort_columns
 from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.overwrite import overwrite_table
 from pyhudi.spark.write_bulk import bulk_insert
@@ -29,6 +30,7 @@ from pyhudi.write.existing import check_not_bucketed, sample_keys
 from pyhudi.write.guards import check_table_exists, check_writable
 from pyhudi.write.operations import check_operation, type_name
 from pyhudi.write.result import WriteResult
+from pyhudi.write.served import check_served
 
 __all__ = ["WriteResult", "write"]
 
@@ -47,6 +49,7 @@ def write(
     later is rolled back.
     """
     opts = Options.parse(given or {})
+    check_served(opts)
     chosen = _MODES.get(mode.lower())
     if chosen is None:
         raise InvalidOptionError("mode", mode, ", ".join(sorted(_MODES)))
@@ -110,8 +113,12 @@ def _prepare(
     rows = own_columns(df)
     if operation is not Operation.DELETE_PARTITION or not opts.get_typed(options.PARTITIONS_TO_DELETE):
         with_keys(rows, spec, "")  # refuses missing key and partition columns; the frame itself is made later
+    if operation is Operation.BULK_INSERT:
+        check_sort_columns(rows.schema, opts)
     schema = write_schema(rows, _table_columns(client), config, opts, operation)
-    return WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema)
+    job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema)
+    job.context("")  # refuses codecs and sizes that cannot be
+    return job
 
 
 def _table_columns(client: TableMetaClient | None) -> pa.Schema | None:

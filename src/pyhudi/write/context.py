@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyhudi.config.values import FileFormat
 from pyhudi.format.basefile import BloomOptions
 from pyhudi.format.filenames import write_token
+from pyhudi.format.orc import STRIPE_SIZE
 from pyhudi.format.parquet import ParquetOptions
 from pyhudi.merge.rules import Rules
 from pyhudi.schema.meta import add_meta_columns
@@ -37,6 +38,7 @@ class WriteContext:
     extension: str = "parquet"
     parquet: ParquetOptions = field(default_factory=ParquetOptions)
     orc_codec: str = "zlib"
+    orc_stripe_size: int = STRIPE_SIZE
     bloom: BloomOptions | None = field(default_factory=BloomOptions)
     max_file_size: int = 120 * 1024 * 1024
     buffer_size: int = 256 * 1024 * 1024

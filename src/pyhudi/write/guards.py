@@ -12,6 +12,8 @@ from pyhudi.write.operations import DELETING
 
 FILLING = frozenset({Operation.INSERT, Operation.UPSERT, Operation.DELETE})
 """Operations that write new versions of existing base files."""
+KNOWN_INDEXES = frozenset({IndexType.SIMPLE, IndexType.GLOBAL_SIMPLE, IndexType.BLOOM, IndexType.GLOBAL_BLOOM})
+"""How keys can be looked up."""
 
 
 def check_writable(config: TableConfig, merging: MergeSettings, operation: Operation, opts: Options) -> None:
@@ -35,11 +37,7 @@ def check_writable(config: TableConfig, merging: MergeSettings, operation: Opera
         )
     if operation in (Operation.UPSERT, Operation.DELETE):
         Rules.of_table(merging)  # the merger that the table asks for is there
-    if opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET and operation is not Operation.DELETE_PARTITION:
-        raise UnsupportedTableError(
-            f"{options.INDEX_TYPE.key}=BUCKET: the bucket index, in which a file's name says which keys it holds, is "
-            "not supported yet; a table that was written with it must not be written without it"
-        )
+    _check_index(opts.get_typed(options.INDEX_TYPE), operation)
     if opts.get_typed(options.SCHEMA_EVOLUTION_ENABLE):
         raise UnsupportedTableError(
             f"{options.SCHEMA_EVOLUTION_ENABLE.key}=true: schema-on-read evolution is not written; leave it out"
@@ -48,6 +46,18 @@ def check_writable(config: TableConfig, merging: MergeSettings, operation: Opera
         raise ConfigError(
             f"{name} needs record keys, and table {config.name!r} generates its own; use insert or bulk_insert, or "
             f"give a new table {options.RECORDKEY_FIELD.key}"
+        )
+
+
+def _check_index(index: IndexType, operation: Operation) -> None:
+    if index is IndexType.BUCKET and operation is not Operation.DELETE_PARTITION:
+        raise UnsupportedTableError(
+            f"{options.INDEX_TYPE.key}=BUCKET: the bucket index, in which a file's name says which keys it holds, is "
+            "not supported yet; a table that was written with it must not be written without it"
+        )
+    if index not in KNOWN_INDEXES and operation in (Operation.UPSERT, Operation.DELETE):
+        raise UnsupportedTableError(
+            f"{options.INDEX_TYPE.key}={index} is not supported yet; use one of {', '.join(sorted(KNOWN_INDEXES))}"
         )
 
 

@@ -134,6 +134,7 @@ def _open_writer(context: WriteContext, sink: object, constants: dict[str, str |
             context.file_schema,
             avro_schema=context.avro_schema,
             codec=context.orc_codec,
+            stripe_size=context.orc_stripe_size,
             bloom=bloom,
             constants=constants,
         )
