@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from pyhudi.errors import FormatError
 from pyhudi.format import orc, parquet
@@ -16,10 +19,32 @@ FileNames: TypeAlias = Mapping[str, str | None]
 """Column of the table → its name in a file, or None where the file has a column of that name that is another one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on rows, and the top-level columns that it looks at."""
+
+    expression: pc.Expression
+    columns: tuple[str, ...]
+
+    def and_(self, other: Condition | None) -> Condition:
+        """Both."""
+        if other is None:
+            return self
+        columns = tuple(dict.fromkeys((*self.columns, *other.columns)))
+        return Condition(self.expression & other.expression, columns)
+
+
 def read_base(
-    storage: Storage, path: str, schema: pa.Schema, names: FileNames, batch_rows: int
+    storage: Storage,
+    path: str,
+    schema: pa.Schema,
+    names: FileNames,
+    batch_rows: int,
+    condition: Condition | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a base file with exactly the columns of ``schema``; those that the file lacks are null.
+
+    With a ``condition`` only rows that meet it come; row groups whose statistics speak against it are not read.
 
     Raises:
         NotFoundError: the file is gone.
@@ -28,15 +53,34 @@ def read_base(
     inside = file_columns(schema, names)
     with storage.open_input(path) as source:
         try:
+            checked = False
             if path.endswith(".orc"):
                 batches = orc.read_batches(source, list(inside))
+            elif condition is None:
+                batches = parquet.read_batches(parquet.open_file(source), list(inside), batch_size=batch_rows)
             else:
-                file = parquet.open_file(source, pre_buffer=True)
-                batches = parquet.read_batches(file, list(inside), batch_size=batch_rows)
+                batches, checked = _filtered(source, schema, inside, batch_rows, condition)
             for batch in batches:
-                yield conform(renamed(batch, inside), schema)
+                rows = conform(renamed(batch, inside), schema)
+                yield rows if condition is None or checked else rows.filter(condition.expression)
         except FormatError as e:
             raise FormatError(f"{storage.uri(path)}: {e}") from e
+
+
+def _filtered(
+    source: object, schema: pa.Schema, inside: Mapping[str, str], batch_rows: int, condition: Condition
+) -> tuple[Iterator[pa.RecordBatch], bool]:
+    """Batches of a Parquet file, and whether the condition has been applied: it is where the file has its columns under
+    their names and with their types."""
+    fragment = ds.ParquetFileFormat(pre_buffer=True).make_fragment(source)
+    physical = fragment.physical_schema
+    columns = [name for name in inside if name in physical.names]
+    fits = all(
+        inside.get(name) == name and name in physical.names and physical.field(name).type == schema.field(name).type
+        for name in condition.columns
+    )
+    expression = condition.expression if fits else None
+    return fragment.to_batches(columns=columns, filter=expression, batch_size=batch_rows), fits
 
 
 def file_columns(schema: pa.Schema, names: FileNames) -> dict[str, str]:

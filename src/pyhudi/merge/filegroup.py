@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from pyhudi.errors import CorruptTableError, FormatError, NotFoundError, QueryEr
 from pyhudi.format.log import Header, LogBlock, scan_blocks
 from pyhudi.keygen.spec import KeySpec
 from pyhudi.keygen.texts import record_keys
-from pyhudi.merge.basefile import FileNames, read_base
+from pyhudi.merge.basefile import Condition, FileNames, read_base
 from pyhudi.merge.blocks import Layout, PositionsError, read_blocks
 from pyhudi.merge.deletes import DeleteMarks
 from pyhudi.merge.final import merge_base
@@ -77,11 +77,12 @@ class SliceContext:
     """What reading slices needs to know; made once, sent to every task, never changed.
 
     ``schema``: all columns of the table as of the query. ``columns``: those of the result, in order.
-    ``constant_columns`` come from `FileSlice.values`. ``view``: which log blocks count; ``base_rows``: a condition on
-    rows of base files (incremental queries), whose columns must be among ``condition_columns``. ``keys``: how to make
-    the record keys that files do not store (None: they do). ``names_at`` gives, for an instant, the names that its
-    files have for columns which were renamed since. ``use_positions``: find base rows by the positions in log blocks,
-    where all of a slice's blocks have them. ``budget`` (bytes) and ``spill_folder``: see `LogVersions`.
+    ``constant_columns`` come from `FileSlice.values`. ``view``: which log blocks count; ``base_rows``: which rows of
+    base files take part (incremental queries; where blocks hold partial updates, rows outside the range come, too).
+    ``keys``: how to make the record keys that files do not store (None: they do). ``names_at`` gives, for an instant,
+    the names that its files have for columns which were renamed since. ``use_positions``: find base rows by the
+    positions in log blocks, where all of a slice's blocks have them. ``budget`` (bytes) and ``spill_folder``: see
+    `LogVersions`.
     """
 
     storage: Storage
@@ -91,8 +92,7 @@ class SliceContext:
     deletes: DeleteMarks = field(default_factory=DeleteMarks)
     view: BlockView = field(default_factory=BlockView)
     constant_columns: tuple[str, ...] = ()
-    base_rows: pc.Expression | None = None
-    condition_columns: tuple[str, ...] = ()
+    base_rows: Condition | None = None
     keys: KeySpec | None = None
     names_at: Callable[[str], FileNames] | None = None
     use_positions: bool = True
@@ -119,7 +119,12 @@ def read_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.Reco
     """
     try:
         with ExitStack() as stack:
-            blocks = _blocks(context, file_slice, stack)
+            found = _blocks(context, file_slice, stack)
+            blocks = counted_blocks(found, context.view)
+            if context.view.within is not None and any(block.is_partial for block in blocks):
+                # what a partial update leaves out may be older than the range
+                context = replace(context, view=replace(context.view, within=None), base_rows=None)
+                blocks = counted_blocks(found, context.view)
             yield from _merged(context, file_slice, blocks, stack)
     except NotFoundError as e:
         raise QueryError(
@@ -131,7 +136,7 @@ def read_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.Reco
 
 
 def _blocks(context: SliceContext, file_slice: FileSlice, stack: ExitStack) -> list[LogBlock]:
-    """The blocks that count; the files stay open as long as the stack is."""
+    """All blocks of the logs; the files stay open as long as the stack is."""
     found: list[LogBlock] = []
     sizes = file_slice.log_sizes or (_WHOLE_FILE + 1,) * len(file_slice.log_paths)
     for path, size in zip(file_slice.log_paths, sizes, strict=True):
@@ -143,7 +148,7 @@ def _blocks(context: SliceContext, file_slice: FileSlice, stack: ExitStack) -> l
             found += scan_blocks(source)
         except FormatError as e:
             raise FormatError(f"{context.storage.uri(path)}: {e}") from e
-    return counted_blocks(found, context.view)
+    return found
 
 
 def _merged(
@@ -182,7 +187,7 @@ class _Reader:
     def _needed(self, own: pa.Schema) -> list[str]:
         """Columns of files that the result, conditions and merging need, in the order of the table."""
         context = self._context
-        wanted = {*context.columns, *context.condition_columns}
+        wanted = {*context.columns, *(context.base_rows.columns if context.base_rows is not None else ())}
         if self._blocks:
             merger = self._rules.merger
             if merger is not None:
@@ -237,8 +242,7 @@ class _Reader:
         if path is None:
             return
         names = context.names(self._slice.base_instant)
-        for batch in read_base(context.storage, path, self._schema, names, batch_rows):
-            yield batch if context.base_rows is None else batch.filter(context.base_rows)
+        yield from read_base(context.storage, path, self._schema, names, batch_rows, context.base_rows)
 
     def _hits(self, batch: pa.RecordBatch, start: int, state: LogState) -> tuple[Index, Index]:
         """Which rows of a base batch have a version in the logs, and which record of the logs that is."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pyhudi.config import Options, options
 from pyhudi.keygen.spec import KeySpec
+from pyhudi.merge.basefile import Condition
 from pyhudi.merge.deletes import DeleteMarks
 from pyhudi.merge.filegroup import FileSlice, SliceContext, read_slice
 from pyhudi.merge.logscan import BlockView, Committed
@@ -77,8 +78,7 @@ def slice_context(
             within=commit_times,
         ),
         constant_columns=path_columns,
-        base_rows=None if commit_times is None else commit_times.arrow(),
-        condition_columns=() if commit_times is None else (COMMIT_TIME,),
+        base_rows=None if commit_times is None else Condition(commit_times.arrow(), (COMMIT_TIME,)),
         keys=None if config.populate_meta_fields else KeySpec.from_config(config, opts),
         names_at=renamed,
         use_positions=opts.get_typed(options.MERGE_USE_RECORD_POSITIONS),
@@ -102,8 +102,12 @@ class MergedReader:
         more = plan.filter.columns(plan.schema) if plan.filter is not None else []
         if plan.commit_times is not None:
             more = [*more, COMMIT_TIME]
-        needed = dict.fromkeys((*plan.columns, *more))
-        return cls(replace(context, columns=tuple(needed)), plan.columns, plan.filter, plan.commit_times)
+        context = replace(context, columns=tuple(dict.fromkeys((*plan.columns, *more))))
+        if plan.filter is not None and plan.filter.sql is None and set(plan.filter.columns(plan.schema)) <= plan.keys:
+            # all versions of a record agree on it, so base rows that fail need not be merged to be left out
+            by_key = Condition(plan.filter.arrow(plan.schema), tuple(plan.filter.columns(plan.schema)))
+            context = replace(context, base_rows=by_key.and_(context.base_rows))
+        return cls(context, plan.columns, plan.filter, plan.commit_times)
 
     def read(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         """The merged rows of one slice that meet the conditions.

@@ -24,6 +24,7 @@ from pyhudi.read.query import Query
 from pyhudi.read.renames import Names, SchemaHistory
 from pyhudi.read.selection import select_slices
 from pyhudi.read.table_schema import project, table_schema
+from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.schema.types import as_nullable
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class ScanPlan:
     the path and ``exact_<i>`` (see :func:`pyhudi.keygen.paths.decode_partition_paths`).
     ``path_columns``: columns whose values must come from the path: files do not hold them, or the query wants it so.
     ``renamed``: base instants whose files have other names for some columns (see :mod:`pyhudi.read.renames`).
-    ``merging``: how slices with log files are merged (None: there are none).
+    ``merging``: how slices with log files are merged (None: there are none). ``keys``: columns that are the same in all
+    versions of a record.
     """
 
     query: Query
@@ -58,6 +60,7 @@ class ScanPlan:
     slices_before_pruning: int
     partitions_before_pruning: int
     merging: SliceContext | None = None
+    keys: frozenset[str] = frozenset()
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -171,6 +174,7 @@ def plan_scan(
         )
         if has_logs
         else None,
+        keys=frozenset((*table.config.record_keys, RECORD_KEY)) & frozenset(schema.names),
     )
 
 

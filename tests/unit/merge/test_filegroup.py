@@ -8,11 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from pyhudi.config.values import PartialUpdateMode
 from pyhudi.errors import CorruptTableError, FormatError, QueryError
 from pyhudi.keygen.spec import KeySpec
+from pyhudi.merge.basefile import Condition
 from pyhudi.merge.filegroup import SliceContext, read_slice
 from pyhudi.merge.logscan import BlockView
 from pyhudi.merge.rules import Rules
@@ -173,9 +175,36 @@ def test_an_incremental_read_merges_only_what_is_in_its_range(tmp_path: Path) ->
     only = pc.field(COMMIT_TIME).isin(sorted(within))
     context = SliceContext(made.storage, made.whole_schema, ("id", "a"), EVENT, view=BlockView(within=within))
     context = pickle.loads(pickle.dumps(context))
-    got = made.read(context, base_rows=only, condition_columns=(COMMIT_TIME,))
+    got = made.read(context, base_rows=Condition(only, (COMMIT_TIME,)))
     # the row that beats the late one in a snapshot is outside the range
     assert got == [{"id": "y", "a": "new"}, {"id": "x", "a": "late"}]
+
+
+def test_partial_updates_in_an_incremental_read_are_whole_rows(tmp_path: Path) -> None:
+    made = Slice(tmp_path)
+    made.base(1, [row("x", 5, "base", 1), row("y", 5, "base", 2)])
+    made.log(2, [{"id": "x", "o": 6, "b": 10}], columns=("o", "b"))
+    made.log(3, [{"id": "x", "o": 7, "a": "log"}], columns=("o", "a"))
+    for within, b in (({at(3)}, 10), ({at(2), at(3)}, 10)):
+        only = Condition(pc.field(COMMIT_TIME).isin(sorted(within)), (COMMIT_TIME,))
+        columns = (COMMIT_TIME, *SCHEMA.names)
+        context = SliceContext(made.storage, made.whole_schema, columns, EVENT, view=BlockView(within=within))
+        got = {r["id"]: r for r in made.read(context, base_rows=only)}
+        assert got["x"] == {COMMIT_TIME: at(3), **row("x", 7, "log", b)}
+
+
+@pytest.mark.parametrize("with_positions", [False, True])
+def test_a_condition_on_keys_skips_row_groups(tmp_path: Path, with_positions: bool) -> None:
+    made = Slice(tmp_path)
+    rows = [row(f"k{i:04}", 1, "base", i) for i in range(1000)]
+    made.base(1, rows)
+    pq.write_table(pq.read_table(tmp_path / str(made.base_path)), tmp_path / str(made.base_path), row_group_size=100)
+    made.log(2, [row("k0150", 2, "log", 0), row("k0950", 2, "log", 0)], with_positions=with_positions)
+    only = Condition((pc.field("id") >= "k0149") & (pc.field("id") <= "k0151"), ("id",))
+    got = made.read(base_rows=only)
+    assert got[:3] == [rows[149], row("k0150", 2, "log", 0), rows[151]]
+    # of other records only what is in logs is left, for whoever asks to filter
+    assert [r["id"] for r in got[3:]] == ["k0950"]
 
 
 def test_constant_columns(tmp_path: Path) -> None:
