@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 PROC = Path("/proc")
-PAGE = os.sysconf("SC_PAGE_SIZE")
+_TREE_SECONDS = 1.0
 
 
 @dataclass
@@ -26,11 +26,12 @@ class Peak:
 class Sampler:
     """Samples the descendants of ``pid`` (not ``pid`` itself: the driver's Python only waits) until stopped.
 
-    Pages shared by forked Python workers count for each of them, as resident size always does.
+    Pages shared by forked Python workers count for each of them, as resident size always does. Sampling must not take
+    time from what is measured: the tree of processes, which is costly to find out, is looked up once a second.
     """
 
     pid: int
-    interval: float = 0.1
+    interval: float = 0.2
     peak: Peak = field(default_factory=Peak)
 
     def __post_init__(self) -> None:
@@ -50,9 +51,13 @@ class Sampler:
         self._thread.join()
 
     def _run(self) -> None:
+        tree: list[int] = []
+        looked = float("-inf")
         while not self._stop.wait(self.interval):
             jvm = python = worker = 0
-            for pid in descendants(self.pid):
+            if time.monotonic() - looked > _TREE_SECONDS:
+                tree, looked = descendants(self.pid), time.monotonic()
+            for pid in tree:
                 name, resident, high = _memory(pid)
                 if name == "java":
                     jvm += resident

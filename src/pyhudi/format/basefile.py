@@ -73,21 +73,29 @@ class Footer:
 
 
 class KeyRecorder:
-    """Takes the record keys of a file as they are written and makes the footer entries of them."""
+    """Takes the record keys of a file as they are written and makes the footer entries of them.
 
-    def __init__(self, options: BloomOptions) -> None:
+    ``earlier`` is the footer of the file that is rewritten: if it can, the bloom filter goes on with that file's, so
+    that the keys of its rows need not be hashed again. Keys that are deleted meanwhile stay in it, which makes it pass
+    more than need be and never wrong.
+    """
+
+    def __init__(self, options: BloomOptions, earlier: Footer | None = None) -> None:
         self._kind = options.kind
         self._builder = bloom.BloomBuilder(options.num_entries, options.fpp, options.dynamic_max, options.kind)
         self._min: bytes | None = None
         self._max: bytes | None = None
+        known = earlier.bloom_filter() if earlier is not None and earlier.bloom_type == self._kind else None
+        self._resumed = earlier is not None and known is not None and self._builder.resume(known, earlier.num_rows)
 
-    def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Add the keys of the next rows."""
+    def add(self, keys: pa.Array | pa.ChunkedArray, *, old: bool = False) -> None:
+        """Add the keys of the next rows; ``old``: the file that is rewritten has them."""
         if keys.null_count:
             raise RecordKeyError(f"{keys.null_count} of {len(keys)} records have no record key")
         if len(keys) == 0:
             return
-        self._builder.add(keys)
+        if not (old and self._resumed):
+            self._builder.add(keys)
         span = pc.min_max(keys.cast(pa.binary()))
         low, high = span["min"].as_py(), span["max"].as_py()
         self._min = low if self._min is None else min(self._min, low)
@@ -135,6 +143,7 @@ class FileWriter(ABC):
         block_size: Arrow bytes that make a block.
         bloom: how the bloom filter of ``key_column`` is made; None leaves filter and key range out.
         constants: columns that are the same in every row, missing in the batches: name → text or None for null.
+        earlier: the footer of the file that is rewritten, so that the keys of its rows need not be looked at again.
     """
 
     def __init__(
@@ -146,11 +155,12 @@ class FileWriter(ABC):
         bloom: BloomOptions | None,
         key_column: str = RECORD_KEY,
         constants: Mapping[str, str | None] | None = None,
+        earlier: Footer | None = None,
     ) -> None:
         self._sink = sink
         self._schema = schema
         self._block_size = block_size
-        self._keys = None if bloom is None else KeyRecorder(bloom)
+        self._keys = None if bloom is None else KeyRecorder(bloom, earlier)
         self._key_column = key_column
         self._constants = {name: pa.array([value], pa.string()) for name, value in (constants or {}).items()}
         self._output = _open(sink)
@@ -191,12 +201,15 @@ class FileWriter(ABC):
         ratio = written / self._flushed_bytes if self._flushed_bytes else _FIRST_RATIO
         return int(written + ratio * self._pending_bytes)
 
-    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Take rows. Columns are matched by name; types must be the schema's, dictionary-encoded or not."""
+    def write(self, batch: pa.RecordBatch | pa.Table, *, old_keys: bool = False) -> None:
+        """Take rows. Columns are matched by name; types must be the schema's, dictionary-encoded or not. ``old_keys``:
+        the keys of these rows are all in the file that is rewritten."""
         for part in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
             if part.num_rows == 0:
                 continue
             laid = self._lay_out(part)
+            if self._keys is not None:
+                self._keys.add(laid.column(self._key_column), old=old_keys)
             self._pending.append(laid)
             self._pending_bytes += sum(column.nbytes for column in laid.columns)
             self._num_rows += part.num_rows
@@ -260,8 +273,6 @@ class FileWriter(ABC):
                 if index < 0:
                     raise FormatError(f"column {field.name!r} of the base file is missing in the rows to write")
                 column = _as_type(batch.column(index), field)
-            if self._keys is not None and field.name == self._key_column:
-                self._keys.add(column)
             columns.append(column)
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 

@@ -35,6 +35,8 @@ _HEADER = struct.Struct(">iibi")
 _DYNAMIC = struct.Struct(">iii")
 _VERSION, _MURMUR = -1, 1
 _PENDING_KEYS = 65_536
+_MOST_FOREIGN = 1.05
+"""A filter is gone on with while it has at most so many keys for each that its file still holds."""
 
 
 def bit_size(entries: int, fpp: float) -> int:
@@ -213,6 +215,22 @@ class BloomBuilder:
         self._added = 0
         self._pending: list[pa.Array] = []
         self._pending_keys = 0
+
+    def resume(self, earlier: BloomFilter, keys: int) -> bool:
+        """Go on where the filter of a file with ``keys`` keys stopped, and say whether that can be done.
+
+        Not with a filter of other parameters, nor with one that has many keys that were deleted from the file since;
+        then nothing changes. A simple filter does not count its keys.
+        """
+        same = (earlier.kind, earlier.hashes, earlier.bits) == (self._kind, self._hashes, self._bits)
+        if self._kind == SIMPLE or not same or earlier.entries_per_row != self._entries:
+            return False
+        added = self._entries * (len(earlier.rows) - 1) + earlier.last_row_count
+        if len(earlier.rows) > self._max_rows or not keys <= added <= keys * _MOST_FOREIGN:
+            return False
+        self._rows = [np.unpackbits(row, count=self._bits, bitorder="little").view(np.bool_) for row in earlier.rows]
+        self._added = added
+        return True
 
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
         """Add keys (strings, no nulls) in the order of the file."""

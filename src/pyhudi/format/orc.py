@@ -42,6 +42,7 @@ class OrcFileWriter(basefile.FileWriter):
         bloom: BloomOptions | None = None,
         key_column: str = RECORD_KEY,
         constants: Mapping[str, str | None] | None = None,
+        earlier: Footer | None = None,
     ) -> None:
         super().__init__(
             sink,
@@ -50,6 +51,7 @@ class OrcFileWriter(basefile.FileWriter):
             bloom=bloom,
             key_column=key_column,
             constants=constants,
+            earlier=earlier,
         )
         self._avro_schema = avro_schema
         self._stored = pa.schema([field.with_type(_stored_type(field.type)) for field in self._schema])

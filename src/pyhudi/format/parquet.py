@@ -7,7 +7,7 @@ the Parquet types, as they do for files of other writers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +36,9 @@ UNIQUE = frozenset((COMMIT_SEQNO, RECORD_KEY))
 """Meta columns where every value is another: a dictionary would only be tried and given up."""
 
 _DICTIONARY_TYPE = pa.dictionary(pa.int32(), pa.string())
-_SAMPLE_ROWS = 65_536
-_DISTINCT_LIMIT = 0.7
+# with so many values out of 80,000 equally likely ones, as many are distinct; from there on dictionaries get too large
+_SAMPLE_ROWS = 8_192
+_DISTINCT_LIMIT = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +62,12 @@ class ParquetOptions:
             raise ConfigError(f"Parquet block size {self.block_size} and page size {self.page_size} must be positive")
 
 
-def file_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the Arrow schema under which batches are buffered: repeating meta columns as dictionaries."""
+def file_schema(schema: pa.Schema, repeating: Collection[str] = ()) -> pa.Schema:
+    """Return the Arrow schema under which batches are buffered: repeating columns (meta columns, and texts that are
+    named) as dictionaries."""
+    names = REPEATING.union(repeating)
     return pa.schema(
-        [field.with_type(_DICTIONARY_TYPE) if field.name in REPEATING else field for field in schema.remove_metadata()]
+        [field.with_type(_DICTIONARY_TYPE) if field.name in names else field for field in schema.remove_metadata()]
     )
 
 
@@ -77,6 +80,8 @@ class BaseFileWriter(basefile.FileWriter):
         avro_schema: JSON text for the footer; None leaves it out, as the original's row writer does.
         bloom: how the bloom filter of ``key_column`` is made; None leaves filter and key range out.
         constants: columns that are the same in every row, missing in the batches: name → text or None for null.
+        earlier: the footer of the file that is rewritten, see `FileWriter`.
+        repeating: text columns with few distinct values, which wait in memory as dictionaries.
     """
 
     def __init__(
@@ -89,15 +94,18 @@ class BaseFileWriter(basefile.FileWriter):
         bloom: BloomOptions | None = None,
         key_column: str = RECORD_KEY,
         constants: Mapping[str, str | None] | None = None,
+        earlier: Footer | None = None,
+        repeating: Collection[str] = (),
     ) -> None:
         self._options = options or ParquetOptions()
         super().__init__(
             sink,
-            file_schema(schema),
+            file_schema(schema, repeating),
             block_size=self._options.block_size,
             bloom=bloom,
             key_column=key_column,
             constants=constants,
+            earlier=earlier,
         )
         self._avro_schema = avro_schema
         self._writer: pq.ParquetWriter | None = None
@@ -144,7 +152,7 @@ def _dictionary_columns(schema: pa.Schema, sample: pa.Table | None) -> list[str]
     for field in schema:
         if field.name in UNIQUE or pa.types.is_boolean(field.type):
             continue
-        if sample is not None and not pa.types.is_nested(field.type) and field.name not in REPEATING:
+        if sample is not None and not pa.types.is_nested(field.type) and not pa.types.is_dictionary(field.type):
             head = sample.column(field.name).slice(0, _SAMPLE_ROWS)
             if pc.count_distinct(head, mode="only_valid").as_py() > _DISTINCT_LIMIT * max(1, len(head)):
                 continue
@@ -166,20 +174,44 @@ def _leaves(path: str, data_type: pa.DataType) -> Iterator[str]:
         yield path
 
 
-def open_file(source: Any, *, dictionary_columns: Sequence[str] = (), pre_buffer: bool = True) -> pq.ParquetFile:
-    """Open a base file (path, buffer or random-access file). ``dictionary_columns`` come back dictionary-encoded.
+def open_file(
+    source: Any,
+    *,
+    dictionary_columns: Sequence[str] = (),
+    pre_buffer: bool = True,
+    metadata: pq.FileMetaData | None = None,
+) -> pq.ParquetFile:
+    """Open a base file (path, buffer or random-access file). ``dictionary_columns`` come back dictionary-encoded;
+    ``metadata``, where it is known, is not read again.
 
     Raises:
         FormatError: it is no Parquet file or its footer is broken.
     """
     try:
-        return pq.ParquetFile(source, read_dictionary=list(dictionary_columns), pre_buffer=pre_buffer)
+        return pq.ParquetFile(
+            source, metadata=metadata, read_dictionary=list(dictionary_columns), pre_buffer=pre_buffer
+        )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
         raise FormatError(f"not a readable Parquet file: {e}") from e
     except OSError as e:
         if isinstance(e, FileNotFoundError) or e.errno is not None:
             raise
         raise FormatError(f"not a readable Parquet file: {e}") from e  # arrow reports broken footers as OSError
+
+
+def repeating_columns(file: pq.ParquetFile) -> frozenset[str]:
+    """Name the text columns that take less than a byte for each value, as only those with few distinct values do."""
+    metadata = file.metadata
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    found: set[str] = set()
+    for at in range(metadata.num_columns if groups else 0):
+        name = metadata.schema.column(at).path
+        if name not in file.schema_arrow.names or file.schema_arrow.field(name).type != pa.string():
+            continue
+        chunks = [group.column(at) for group in groups]
+        if all(chunk.total_uncompressed_size <= max(chunk.num_values, 1024) for chunk in chunks):
+            found.add(name)
+    return frozenset(found)
 
 
 def read_footer(source: Any) -> Footer:

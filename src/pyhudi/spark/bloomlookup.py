@@ -19,6 +19,7 @@ from pyhudi.config import options
 from pyhudi.config.values import IndexType
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.spark_json import from_spark_json
+from pyhudi.spark.frames import small_frame
 from pyhudi.spark.keycolumns import TEXT, KeyColumns, extra_name
 from pyhudi.spark.keytext import resolve
 from pyhudi.spark.lookup import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup, positioned_rows
@@ -91,7 +92,9 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
 
     tasks = max(1, min(len(files), 4 * int(spark.conf.get("spark.sql.shuffle.partitions") or 200)))
     asked = files.frame(spark, "file_no", "partition", "base_path").repartition(tasks).mapInArrow(footers, out)
-    return spark.createDataFrame([tuple(row) for row in asked.collect()], out, verifySchema=False)
+    found = asked.collect()
+    columns = [pa.array([row[i] for row in found], kind) for i, kind in enumerate((pa.int32(), *3 * [pa.string()]))]
+    return small_frame(spark, pa.table(columns, names=out.names))
 
 
 def check_files(batches: Iterable[pa.RecordBatch], storage: Storage, paths: pa.Array, extra: pa.Schema) -> Batches:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +15,7 @@ from pyhudi.config.values import DuplicatePolicy, Operation
 from pyhudi.errors import ConflictError, RecordKeyError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.keygen import KeySpec
+from pyhudi.spark.caching import Cached
 from pyhudi.spark.dedupe import dedupe, mark_deletes
 from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.keytext import quoted
@@ -41,13 +41,14 @@ _FILLS = frozenset({Operation.UPSERT, Operation.INSERT})
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """``rows`` are cached and tagged; ``slices`` the file groups as the plan saw them; ``seen`` the completed writes it
-    knew of."""
+    """``rows`` are tagged, and cheap to evaluate thanks to ``cached``; ``slices`` are the file groups as the plan saw
+    them; ``seen`` the completed writes it knew of."""
 
     rows: DataFrame
     workload: Workload
     slices: pa.Table
     seen: frozenset[str]
+    cached: Cached
 
 
 def completed_writes(timeline: Timeline | None) -> frozenset[str]:
@@ -56,8 +57,8 @@ def completed_writes(timeline: Timeline | None) -> frozenset[str]:
 
 
 def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> GroupPlan:
-    """Key, merge, tag and count the rows of a job. Runs Spark jobs; the rows stay cached until `GroupPlan.rows` is
-    unpersisted.
+    """Key, merge, tag and count the rows of a job. Runs Spark jobs; rows stay cached until `GroupPlan.cached` is
+    released.
 
     ``timeline`` is what the plan is made on (None: there is no table yet); ``instant`` is needed for generated keys.
 
@@ -76,41 +77,21 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
     small = SMALL_FILES_SCHEMA.empty_table()
     if job.operation in _FILLS and files.small_file_limit:
         small = _small_files(slices, busy, files.small_file_limit)
-    with _Cached() as cached:
-        rows = cached.add(_tagged(job, slices, small, instant, cached))
+    cached = Cached()
+    try:
+        rows = _tagged(job, slices, small, instant, cached)
         counts = count_rows(rows)
         _check_duplicates(job, counts)
         record_size = average_record_size(_write_history(job, timeline), files)
         workload = plan_workload(counts, slices, small, files, record_size)
         _check_slices(slices, clustering, workload)
-        return GroupPlan(cached.keep(rows), workload, slices, completed_writes(timeline))
+        return GroupPlan(rows, workload, slices, completed_writes(timeline), cached)
+    except BaseException:
+        cached.release()
+        raise
 
 
-class _Cached:
-    """Frames that are cached while a plan is made; all are dropped in the end, unless kept."""
-
-    def __init__(self) -> None:
-        self._frames: list[DataFrame] = []
-
-    def add(self, rows: DataFrame) -> DataFrame:
-        """Cache a frame that is going to be evaluated more than once."""
-        self._frames.append(rows.persist())
-        return self._frames[-1]
-
-    def keep(self, rows: DataFrame) -> DataFrame:
-        """Leave a cached frame to the caller."""
-        self._frames.remove(rows)
-        return rows
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for rows in self._frames:
-            rows.unpersist()
-
-
-def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cached: _Cached) -> DataFrame:
+def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cached: Cached) -> DataFrame:
     """The rows with keys, duplicates merged as the options say, and the place of every key that the table has."""
     rows = with_keys(job.df, job.spec, instant)
     deletes = job.operation is Operation.DELETE
@@ -130,7 +111,7 @@ def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cach
     if job.client is None or not slices.num_rows:
         return untagged(dedupe(rows, job.merging, global_keys=job.global_keys) if combine else rows)
     lookup = KeyLookup(job.client, job.spec, job.merging, job.opts)
-    rows = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes)
+    rows = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
     return rows.where(F.col(FILE_ID).isNull()) if policy is DuplicatePolicy.DROP else rows
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from pyhudi.config import Options, options
 from pyhudi.config.values import IndexType, MergeMode, ReadEngine
@@ -21,6 +21,7 @@ from pyhudi.read.file_schemas import file_schema
 from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.spark.files import read_files
+from pyhudi.spark.frames import small_frame
 from pyhudi.spark.keytext import quoted
 from pyhudi.storage import Storage
 from pyhudi.table.merging import MergeSettings
@@ -91,17 +92,15 @@ class BaseFiles:
 
     def frame(self, spark: SparkSession, *columns: str) -> DataFrame:
         """Columns of the table as a small DataFrame, under the names of the helper columns."""
-        kinds = {
-            "file_no": (FILE_NO, IntegerType()),
-            "partition": (OLD_PARTITION, StringType()),
-            "base_path": (_PATH, StringType()),
-            "file_id": ("_pyhudi_old_file_id", StringType()),
-            "name": (_NAME, StringType()),
+        names = {
+            "file_no": FILE_NO,
+            "partition": OLD_PARTITION,
+            "base_path": _PATH,
+            "file_id": "_pyhudi_old_file_id",
+            "name": _NAME,
         }
         data = [self.names() if c == "name" else self.table[c] for c in columns]
-        schema = StructType([StructField(*kinds[c]) for c in columns])
-        rows = list(zip(*(column.to_pylist() for column in data), strict=True))
-        return spark.createDataFrame(rows, schema, verifySchema=False)
+        return small_frame(spark, pa.table(data, names=[names[c] for c in columns]))
 
 
 def held_types(client: TableMetaClient, files: BaseFiles, names: Sequence[str]) -> dict[str, set[pa.DataType | None]]:
@@ -180,8 +179,8 @@ def positioned_rows(storage: Storage, path: str, number: int, schema: pa.Schema)
     """The rows of a base file with exactly the columns of *schema* (null where it lacks one), the file's number and the
     row's position, batch by batch."""
     start = 0
-    with open_base(storage, path, schema) as batches:
-        for batch in batches:
+    with open_base(storage, path) as base:
+        for batch in base.batches(schema):
             have = batch.schema.names
             columns: list[pa.Array] = [
                 batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type)

@@ -46,7 +46,7 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
             return _exchange(job, tx, stats)
     finally:
         if plan is not None:
-            plan.rows.unpersist()
+            plan.cached.release()
 
 
 def _exchange(job: WriteJob, tx: Transaction, stats: pa.Table) -> WriteResult:

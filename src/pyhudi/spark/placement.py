@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 _SEED = np.uint32(42)
-MIN_TASK_BYTES = 8 * 1024 * 1024
+MIN_TASK_BYTES = 24 * 1024 * 1024
 """Groups smaller than this share a task: starting a task costs more than writing little."""
 
 

@@ -7,16 +7,16 @@ records of a partition go to.
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
 
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.frames import small_frame
 from pyhudi.spark.keytext import quoted
 from pyhudi.spark.placement import place
 from pyhudi.write.columns import BASE_PATH, FILE_ID, ROW, TASK
@@ -24,14 +24,8 @@ from pyhudi.write.groups import group_keys
 from pyhudi.write.profile import slots
 from pyhudi.write.workload import COUNTS_SCHEMA, Workload
 
-_SLOTS, _BUCKETS, _UPDATE_TASK = "_pyhudi_slots", "_pyhudi_buckets", "_pyhudi_update_task"
-_BUCKET_TYPE = StructType(
-    [
-        StructField(FILE_ID, StringType()),
-        StructField(BASE_PATH, StringType()),
-        StructField(TASK, IntegerType()),
-    ]
-)
+_SLOTS, _UPDATE_TASK = "_pyhudi_slots", "_pyhudi_update_task"
+_IDS, _PATHS, _TASKS = "_pyhudi_bucket_ids", "_pyhudi_bucket_paths", "_pyhudi_bucket_tasks"
 
 
 def count_rows(tagged: DataFrame) -> pa.Table:
@@ -57,11 +51,11 @@ def route(tagged: DataFrame, workload: Workload, max_tasks: int) -> DataFrame:
     if workload.buckets.num_rows:
         rows = rows.join(F.broadcast(_insert_routes(spark, workload.buckets, groups)), PARTITION_PATH, "left")
         slot = F.pmod(F.xxhash64(RECORD_KEY), F.size(_SLOTS)).cast("int")
-        bucket = F.element_at(_BUCKETS, F.element_at(_SLOTS, slot + 1))
+        bucket = F.element_at(_SLOTS, slot + 1)
         # a record with a place keeps it; coalesce evaluates the lookup for new records only
-        task = F.coalesce(task, bucket[TASK])
-        base_path = F.when(file_id.isNull(), bucket[BASE_PATH]).otherwise(base_path)
-        file_id = F.coalesce(file_id, bucket[FILE_ID])
+        task = F.coalesce(task, F.element_at(_TASKS, bucket))
+        base_path = F.when(file_id.isNull(), F.element_at(_PATHS, bucket)).otherwise(base_path)
+        file_id = F.coalesce(file_id, F.element_at(_IDS, bucket))
     placed = {FILE_ID: file_id, BASE_PATH: base_path}
     names = [name for name in tagged.columns if name not in placed]
     rows = rows.select(*(quoted([name]) for name in names), *(c.alias(n) for n, c in placed.items()), task.alias(TASK))
@@ -71,34 +65,25 @@ def route(tagged: DataFrame, workload: Workload, max_tasks: int) -> DataFrame:
 
 def _update_tasks(spark: SparkSession, updates: pa.Table, groups: pa.Table) -> DataFrame:
     joined = updates.select(["partition", "file_id"]).join(groups, ["partition", "file_id"], join_type="inner")
-    data = list(zip(*(joined[n].to_pylist() for n in ("partition", "file_id", "task")), strict=True))
-    schema = StructType(
-        [
-            StructField(PARTITION_PATH, StringType()),
-            StructField(FILE_ID, StringType()),
-            StructField(_UPDATE_TASK, IntegerType()),
-        ]
+    return small_frame(
+        spark, joined.select(["partition", "file_id", "task"]).rename_columns([PARTITION_PATH, FILE_ID, _UPDATE_TASK])
     )
-    return spark.createDataFrame(data, schema, verifySchema=False)
 
 
 def _insert_routes(spark: SparkSession, buckets: pa.Table, groups: pa.Table) -> DataFrame:
     """One row per partition: its buckets, and the lookup table from a hash to one of them (counted from 1)."""
     at = pc.index_in(group_keys(buckets), value_set=group_keys(groups))
-    tasks = groups["task"].combine_chunks().take(at).to_pylist()
-    places = list(zip(buckets["file_id"].to_pylist(), buckets["base_path"].to_pylist(), tasks, strict=True))
+    tasks = groups["task"].combine_chunks().take(at)
     rows = buckets["rows"].to_numpy()
-    names = buckets["partition"].combine_chunks()
-    runs = pc.run_end_encode(names)
-    ends = runs.run_ends.to_pylist()
-    data: list[tuple[Any, ...]] = []
-    for partition, start, end in zip(runs.values.to_pylist(), [0, *ends[:-1]], ends, strict=True):
-        data.append((partition, (slots(rows[start:end]) + 1).tolist(), places[start:end]))
-    schema = StructType(
-        [
-            StructField(PARTITION_PATH, StringType()),
-            StructField(_SLOTS, ArrayType(IntegerType())),
-            StructField(_BUCKETS, ArrayType(_BUCKET_TYPE)),
-        ]
-    )
-    return spark.createDataFrame(data, schema, verifySchema=False)
+    runs = pc.run_end_encode(buckets["partition"].combine_chunks())
+    ends = runs.run_ends.cast(pa.int32())
+    bounds = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    lookup = [slots(rows[start:end]) + 1 for start, end in pairwise(bounds.to_pylist())]
+    data = {
+        PARTITION_PATH: runs.values,
+        _SLOTS: pa.array(lookup, pa.list_(pa.int32())),
+        _IDS: pa.ListArray.from_arrays(bounds, buckets["file_id"].combine_chunks()),
+        _PATHS: pa.ListArray.from_arrays(bounds, buckets["base_path"].combine_chunks()),
+        _TASKS: pa.ListArray.from_arrays(bounds, tasks),
+    }
+    return small_frame(spark, pa.table(data))

@@ -9,7 +9,8 @@ broadcast when they are not too many, so that the table's keys are never shuffle
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -34,6 +35,11 @@ _GLOBAL = frozenset({IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM})
 _BLOOM = frozenset({IndexType.BLOOM, IndexType.GLOBAL_BLOOM})
 _KNOWN = _GLOBAL | _BLOOM | {IndexType.SIMPLE}
 _FOUND_PATH, _FOUND_ID = "_pyhudi_file_path", "_pyhudi_old_file_id"
+Keep = Callable[[DataFrame], DataFrame]
+
+
+def _lazy(frame: DataFrame) -> DataFrame:
+    return frame
 
 
 def untagged(rows: DataFrame) -> DataFrame:
@@ -53,6 +59,7 @@ def tag(
     combine: bool = False,
     hard_deletes: bool = False,
     batch: Batch | None = None,
+    keep: Keep = _lazy,
 ) -> DataFrame:
     """The tagged rows.
 
@@ -62,7 +69,9 @@ def tag(
     a new record at the new one, or with the partition path it had before.
 
     Runs a Spark job over *rows* (`summarize`, unless *batch* is given), for BLOOM another over the files' footers.
-    Evaluating the result evaluates *rows* twice: persist them before if they are expensive.
+    Evaluating the result evaluates *rows* twice: persist them before if they are expensive. *keep* may persist what it
+    is given, so that evaluating the result several times searches the files once: the places that were found, which
+    are narrow, or where that would not do, the result.
 
     Raises:
         UnsupportedTableError: the index is not supported.
@@ -72,19 +81,22 @@ def tag(
             f"{options.INDEX_TYPE.key}={lookup.index} is not supported yet; use one of {', '.join(sorted(_KNOWN))}"
         )
     if lookup.spec.auto_keys:
-        return untagged(rows)
+        return keep(untagged(rows))
     everywhere = lookup.index in _GLOBAL
     if len(BaseFiles.of(slices, None)) == 0:
-        return untagged(dedupe(rows, lookup.merging, global_keys=everywhere) if combine else rows)
+        return keep(untagged(dedupe(rows, lookup.merging, global_keys=everywhere) if combine else rows))
     batch = batch or summarize(rows, native_candidates(rows.schema, lookup.spec), global_keys=everywhere)
-    doubled = batch.has_duplicates
-    if combine and doubled:
-        rows, doubled = dedupe(rows, lookup.merging, global_keys=everywhere), False
+    merged = combine and batch.has_duplicates
+    if merged:
+        rows = dedupe(rows, lookup.merging, global_keys=everywhere)
     files = BaseFiles.of(slices, None if everywhere else batch.partitions)
     if len(files) == 0 or batch.rows == 0:
-        return untagged(rows)
-    search = _Search(rows, lookup, files, batch, doubled)
-    return search.tag_everywhere(hard_deletes) if everywhere else search.tag_in_partition()
+        return keep(untagged(rows))
+    search = _Search(rows, lookup, files, batch)
+    narrow = search.small and not merged
+    search = replace(search, keep=keep if narrow else _lazy)
+    found = search.tag_everywhere(hard_deletes) if everywhere else search.tag_in_partition()
+    return found if narrow else keep(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +105,16 @@ class _Search:
     lookup: KeyLookup
     files: BaseFiles
     batch: Batch
-    doubled: bool
+    keep: Keep = _lazy
 
     @property
-    def _small(self) -> bool:
+    def small(self) -> bool:
         """Whether the batch's keys may be broadcast."""
         return self.batch.rows <= self.lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
 
     def _places(self, extra: tuple[str, ...] = ()) -> tuple[DataFrame, KeyColumns]:
         """Where keys of the batch are: key columns, file number, old partition, row position, *extra* base columns."""
-        small = self._small
+        small = self.small
         if self.lookup.index in _BLOOM and not self.lookup.virtual_keys:
             return bloom_places(self.rows, self.lookup, self.files, extra)
         everywhere = self.lookup.index in _GLOBAL
@@ -112,7 +124,8 @@ class _Search:
 
     def tag_in_partition(self) -> DataFrame:
         places, keys = self._places()
-        small = self._small
+        places = self.keep(places)
+        small = self.small
         rows = self.rows
         condition = keys.matches(rows, places) & (rows[PARTITION_PATH] == places[OLD_PARTITION])
         found = rows.join(F.broadcast(places) if small else places, condition, "left")
@@ -131,8 +144,8 @@ class _Search:
         # fields inside structs are read with the column that they are in
         extra = dict.fromkeys(name if name in rows.columns else name.split(".")[0] for name in (*ordering, *kept))
         places, keys = self._places(tuple(extra))
-        gathered = global_places(places, keys, ordering, kept)
-        chosen = F.broadcast(gathered) if self._small else gathered
+        gathered = self.keep(global_places(places, keys, ordering, kept))
+        chosen = F.broadcast(gathered) if self.small else gathered
         found = rows.join(chosen, keys.matches(rows, gathered), "left")
         own = {name: rows[quoted([name])] for name in rows.columns}
         return self._named(relocated(found, own, rows.schema, ordering, kept, moves=moves))

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
+from pyhudi.spark.transport import pack
 from pyhudi.write.columns import STATUS
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.status import decode_stats
@@ -36,13 +37,15 @@ def run_upsert(rows: DataFrame, context: WriteContext) -> pa.Table:
 
 
 def _run(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -> pa.Table:
+    packed, unpacking = pack(rows)
+
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Arrow's own threads would compete with the other tasks of the executor
         pa.set_cpu_count(1)
         spark_task = TaskContext.get()
         assert spark_task is not None
         me = TaskId(spark_task.partitionId(), spark_task.stageId(), spark_task.taskAttemptId())
-        status = work(batches, me)
+        status = work(unpacking.rows(batches), me)
         yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
 
-    return decode_stats(bytes(row[0]) for row in rows.mapInArrow(task, _STATUS_SCHEMA).collect())
+    return decode_stats(bytes(row[0]) for row in packed.mapInArrow(task, _STATUS_SCHEMA).collect())

@@ -31,14 +31,14 @@ def write_groups(job: WriteJob) -> WriteResult:
         with job.transaction() as tx:
             if plan is None or completed_writes(tx.timeline) != plan.seen:
                 if plan is not None:
-                    plan.rows.unpersist()
+                    plan.cached.release()
                 plan = plan_groups(job, tx.timeline, tx.instant)
             tx.to_inflight(CommitMetadata(type_name(job.operation), profile_stats(plan.workload)))
             stats = write_planned(job, plan, tx.instant)
             return job.commit(tx, job.metadata(stats, _replaced(job, plan, stats)))
     finally:
         if plan is not None:
-            plan.rows.unpersist()
+            plan.cached.release()
 
 
 def write_planned(job: WriteJob, plan: GroupPlan, instant: str) -> pa.Table:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,21 +16,45 @@ _BATCH_BYTES = 32 * 1024 * 1024
 _MIN_ROWS, _MAX_ROWS = 1024, 131_072
 
 
+class BaseReader:
+    """An open base file. Made by `open_base`."""
+
+    def __init__(self, source: Any, path: str) -> None:
+        self._source = source
+        self._file = None if path.endswith(".orc") else parquet.open_file(source, pre_buffer=False)
+
+    def footer(self) -> Footer:
+        """What Hudi keeps in the file's footer."""
+        return orc.read_footer(self._source) if self._file is None else parquet.read_footer(self._file)
+
+    def repeating(self) -> frozenset[str]:
+        """Text columns with few distinct values, which can be read as dictionaries."""
+        return frozenset() if self._file is None else parquet.repeating_columns(self._file)
+
+    def batches(self, schema: pa.Schema, dictionaries: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+        """The rows, with those columns of ``schema`` that the file has; ``dictionaries`` come dictionary-encoded."""
+        if self._file is None:
+            return orc.read_batches(self._source, schema.names)
+        metadata = self._file.metadata
+        size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+        per_row = max(size // max(metadata.num_rows, 1), 1)
+        rows = min(max(_BATCH_BYTES // per_row, _MIN_ROWS), _MAX_ROWS)
+        file = self._file
+        if dictionaries:
+            file = parquet.open_file(
+                self._source, dictionary_columns=sorted(dictionaries), pre_buffer=False, metadata=metadata
+            )
+        return parquet.read_batches(file, schema.names, batch_size=rows)
+
+
 @contextmanager
-def open_base(storage: Storage, path: str, schema: pa.Schema) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Open a base file and give its batches, with those columns of ``schema`` that it has."""
+def open_base(storage: Storage, path: str) -> Iterator[BaseReader]:
+    """Open a base file of either format."""
     with storage.open_input(path) as source:
-        if path.endswith(".orc"):
-            yield orc.read_batches(source, schema.names)
-        else:
-            file = parquet.open_file(source, pre_buffer=False)
-            size = sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
-            per_row = max(size // max(file.metadata.num_rows, 1), 1)
-            rows = min(max(_BATCH_BYTES // per_row, _MIN_ROWS), _MAX_ROWS)
-            yield parquet.read_batches(file, schema.names, batch_size=rows)
+        yield BaseReader(source, path)
 
 
 def read_footer(storage: Storage, path: str) -> Footer:
-    """What Hudi keeps in the footer of a base file, and its columns as `open_base` gives them."""
-    with storage.open_input(path) as source:
-        return orc.read_footer(source) if path.endswith(".orc") else parquet.read_footer(source)
+    """What Hudi keeps in the footer of a base file, and its columns as `BaseReader` gives them."""
+    with open_base(storage, path) as base:
+        return base.footer()

@@ -11,6 +11,7 @@ from pyhudi.format.columns import PARTITION_PATH
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.create import CreateHandle, file_ids
 from pyhudi.write.output import RowLayout
+from pyhudi.write.repeating import as_dictionaries, as_texts, repeating_texts
 from pyhudi.write.spill import Codes, PartitionSpill
 from pyhudi.write.status import Stat
 
@@ -38,6 +39,7 @@ class BulkWriter:
         self._handles: dict[str, CreateHandle] = {}
         self._spill = PartitionSpill() if not sorted_input else None
         self._stats: list[Stat] = []
+        self._repeating: frozenset[str] | None = None
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> list[Stat]:
         """Write everything; return the stats of all files."""
@@ -60,10 +62,12 @@ class BulkWriter:
         encoded = chunk.column(PARTITION_PATH).dictionary_encode()
         names: list[str] = encoded.dictionary.to_pylist()
         if len(names) == 1:
-            self._write_partition(names[0], chunk)
+            self._write_partition(names[0], self._encoded(chunk))
         else:
             codes: Codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
             late = self._choose_late(names)
+            if not late:  # the rows of late partitions go through a file whose columns have one dictionary each
+                chunk = self._encoded(chunk)
             for code, name in enumerate(names):
                 if code not in late:
                     self._write_partition(name, chunk.take(pa.array(np.flatnonzero(codes == code))))
@@ -71,6 +75,12 @@ class BulkWriter:
                 waits = np.isin(codes, list(late))
                 self._spill.add(chunk.filter(pa.array(waits)), names, codes[waits])
         self._bound_memory()
+
+    def _encoded(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with texts of few values as dictionaries; the first rows tell which texts these are."""
+        if self._repeating is None:
+            self._repeating = repeating_texts(chunk, self._context.schema.names)
+        return as_dictionaries(chunk, self._repeating)
 
     def _choose_late(self, names: list[str]) -> set[int]:
         """The partitions of a chunk that get no open file."""
@@ -85,10 +95,13 @@ class BulkWriter:
             if self._sorted:
                 self._close_all()
             elif self._spill is not None and len(self._handles) >= self._open_limit:
-                self._spill.add(rows, [partition], np.zeros(rows.num_rows, dtype=np.int64))
+                self._spill.add(as_texts(rows), [partition], np.zeros(rows.num_rows, dtype=np.int64))
                 return
-            handle = self._handles[partition] = CreateHandle(self._context, self._task, partition, self._ids)
+            handle = self._handles[partition] = self._open(partition)
         handle.write(self._layout.lay_out(rows))
+
+    def _open(self, partition: str) -> CreateHandle:
+        return CreateHandle(self._context, self._task, partition, self._ids, repeating=self._repeating or ())
 
     def _bound_memory(self) -> None:
         waiting = {name: handle.buffered_bytes for name, handle in self._handles.items()}
@@ -100,7 +113,7 @@ class BulkWriter:
 
     def _write_spilled(self, spill: PartitionSpill) -> None:
         for partition, rows in spill.read():
-            handle = self._handles[partition] = CreateHandle(self._context, self._task, partition, self._ids)
+            handle = self._handles[partition] = self._open(partition)
             for chunk in _chunks(rows):
                 handle.write(self._layout.lay_out(chunk))
             self._close_all()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 
@@ -33,10 +33,20 @@ def file_ids(first: str | None = None) -> Iterator[str]:
 class CreateHandle:
     """Writes records of one partition into new base files, beginning another one when a file has its size.
 
-    Rows come as `RowLayout` gives them. ``ids`` gives the ids of the file groups that are opened.
+    Rows come as `RowLayout` gives them. ``ids`` gives the ids of the file groups that are opened; ``repeating`` names
+    texts that come as dictionaries.
     """
 
-    def __init__(self, context: WriteContext, task: TaskId, partition: str, ids: Iterator[str]) -> None:
+    def __init__(
+        self,
+        context: WriteContext,
+        task: TaskId,
+        partition: str,
+        ids: Iterator[str],
+        *,
+        repeating: Collection[str] = (),
+    ) -> None:
+        self._repeating = repeating
         self._context = context
         self._task = task
         self._partition = partition
@@ -80,7 +90,9 @@ class CreateHandle:
 
     def _open(self) -> BaseFileOutput:
         self._started = time.monotonic()
-        self._output = BaseFileOutput(self._context, self._task, self._partition, next(self._ids), IOType.CREATE)
+        self._output = BaseFileOutput(
+            self._context, self._task, self._partition, next(self._ids), IOType.CREATE, repeating=self._repeating
+        )
         return self._output
 
     def _finish(self, output: BaseFileOutput) -> None:

@@ -42,7 +42,7 @@ def sample_keys(client: TableMetaClient) -> tuple[str, ...]:
             return (footer.min_key, footer.max_key)
         if not footer.num_rows:
             continue
-        with open_base(client.storage, path, _KEY_SCHEMA) as batches:
-            keys = next(iter(batches)).column(RECORD_KEY)
+        with open_base(client.storage, path) as base:
+            keys = next(base.batches(_KEY_SCHEMA)).column(RECORD_KEY)
             return (keys[0].as_py(), keys[-1].as_py())
     return ()

@@ -19,11 +19,13 @@ from pyhudi.merge.rules import Rules
 from pyhudi.schema.evolution import conform
 from pyhudi.storage import join_path
 from pyhudi.timeline.markers import IOType
-from pyhudi.write.basereader import open_base
+from pyhudi.write.basereader import BaseReader, open_base
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.incoming import GroupedRows, GroupKey, deleted
 from pyhudi.write.output import BaseFileOutput, RowLayout
 from pyhudi.write.status import Stat, file_stat
+
+_TEXTS = pa.dictionary(pa.int32(), pa.string())
 
 
 class MergeHandle:
@@ -33,6 +35,9 @@ class MergeHandle:
     the base file holds twice is updated twice. Rows that nothing touches keep their commit time and sequence number;
     all rows get the new file's name. A file of which every row is deleted is written without rows, as the original
     does it, so that the file group goes on.
+
+    Rewriting what is not touched is most of the work. So texts of few distinct values stay dictionaries from file to
+    file, and the bloom filter of the old file is gone on with.
     """
 
     def __init__(self, context: WriteContext, task: TaskId, layout: RowLayout) -> None:
@@ -41,10 +46,10 @@ class MergeHandle:
         self._layout = layout
         # what the writer fills in by itself is not read
         constant = {FILE_NAME, PARTITION_PATH}
-        self._schema = pa.schema([f for f in context.file_schema if f.name not in constant])
+        self._plain = self._schema = pa.schema([f for f in context.file_schema if f.name not in constant])
         # a write that deletes by key has nothing that an ordering value could decide
         by_key = context.hard_deletes and context.rules.merger is None
-        self._rules = Rules() if by_key else context.rules.present(self._schema)
+        self._rules = Rules() if by_key else context.rules.present(self._plain)
         self._stamp = (COMMIT_TIME, COMMIT_SEQNO) if context.populate_meta_fields else ()
         self._updates = self._deletes = self._inserts = 0
 
@@ -53,15 +58,26 @@ class MergeHandle:
         assert key.base_path is not None
         started = time.monotonic()
         self._updates = self._deletes = self._inserts = 0
-        output = BaseFileOutput(self._context, self._task, key.partition, key.file_id, IOType.MERGE)
-        try:
-            for batch in self._merged(key, key.base_path, rows):
-                output.write(batch)
-            for batch in rows.inserts(key):
-                output.write(self._new_rows(batch))
-        except BaseException:
-            output.abort()
-            raise
+        with open_base(self._context.storage, key.base_path) as base:
+            repeating = self._kept_as_dictionaries(base)
+            self._schema = pa.schema([f.with_type(_TEXTS) if f.name in repeating else f for f in self._plain])
+            output = BaseFileOutput(
+                self._context,
+                self._task,
+                key.partition,
+                key.file_id,
+                IOType.MERGE,
+                earlier=base.footer() if self._context.bloom is not None else None,
+                repeating=repeating,
+            )
+            try:
+                for batch in self._merged(key, base.batches(self._schema, repeating), rows):
+                    output.write(batch, old_keys=True)
+                for batch in rows.inserts(key):
+                    output.write(self._new_rows(batch))
+            except BaseException:
+                output.abort()
+                raise
         summary = output.close()
         old_name = key.base_path.rpartition("/")[2]
         old_instant = parse_names(pa.array([old_name]))["instant"][0].as_py()
@@ -77,17 +93,26 @@ class MergeHandle:
             previous=(old_instant, old_name),
         )
 
-    def _merged(self, key: GroupKey, base_path: str, rows: GroupedRows) -> Iterator[pa.RecordBatch]:
+    def _kept_as_dictionaries(self, base: BaseReader) -> frozenset[str]:
+        """Columns whose values the merge only moves."""
+        if self._rules.partial is not None or self._rules.merger is not None:
+            return frozenset()
+        texts = {f.name for f in self._plain if f.type == pa.string()}
+        compared = {path.split(".")[0] for path in self._rules.ordering_fields}
+        return (base.repeating() & texts) - compared
+
+    def _merged(self, key: GroupKey, batches: Iterator[pa.RecordBatch], rows: GroupedRows) -> Iterator[pa.RecordBatch]:
         start = 0
-        with open_base(self._context.storage, base_path, self._schema) as batches:
-            for batch in batches:
-                base = conform(batch, self._schema)
-                found = rows.updates_below(key, start + base.num_rows)
-                yield base if found is None else self._apply(base, found[0], found[1] - start)
-                start += base.num_rows
+        for batch in batches:
+            base = conform(batch, self._schema)
+            found = rows.updates_below(key, start + base.num_rows)
+            yield base if found is None else self._apply(base, found[0], found[1] - start)
+            start += base.num_rows
         beyond = rows.updates_below(key, np.iinfo(np.int64).max)
         if beyond is not None:
-            raise FormatError(f"base file {base_path!r} has {start} rows, but row {int(beyond[1][0])} is to be updated")
+            raise FormatError(
+                f"base file {key.base_path!r} has {start} rows, but row {int(beyond[1][0])} is to be updated"
+            )
 
     def _apply(self, base: pa.RecordBatch, updates: pa.RecordBatch, positions: Index) -> pa.RecordBatch:
         changes = self._changes(updates)
@@ -124,6 +149,13 @@ class MergeHandle:
         columns = {name: laid.column(name) for name in laid.schema.names}
         if self._context.populate_meta_fields:
             columns[COMMIT_TIME] = pa.repeat(pa.scalar(self._context.instant, pa.string()), laid.num_rows)
-        return pa.RecordBatch.from_arrays(
-            [columns.get(f.name, pa.nulls(laid.num_rows, f.type)) for f in self._schema], schema=self._schema
-        )
+        filled = [_encoded(columns[f.name], f) if f.name in columns else _nulls(laid, f) for f in self._schema]
+        return pa.RecordBatch.from_arrays(filled, schema=self._schema)
+
+
+def _encoded(column: pa.Array, field: pa.Field) -> pa.Array:
+    return column.dictionary_encode() if pa.types.is_dictionary(field.type) else column
+
+
+def _nulls(rows: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    return pa.nulls(rows.num_rows, field.type)

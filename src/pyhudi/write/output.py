@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import ExitStack
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import TransactionError
-from pyhudi.format.basefile import FileSummary, FileWriter
+from pyhudi.format.basefile import FileSummary, FileWriter, Footer
 from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.filenames import base_file_name
 from pyhudi.format.orc import OrcFileWriter
@@ -44,22 +45,41 @@ class RowLayout:
         self._own = context.schema
         self._numbers = SequenceNumbers(context.instant, task)
         names = (COMMIT_SEQNO, RECORD_KEY) if context.populate_meta_fields else ()
-        self._schema = pa.schema([*(pa.field(name, pa.string()) for name in names), *self._own])
+        self._meta = [pa.field(name, pa.string()) for name in names]
 
     def lay_out(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows with sequence number and record key in front; meta columns that are the same in a whole file are
-        left to its writer."""
-        data = conform(rows.select([n for n in rows.schema.names if n in self._own.names]), self._own)
+        left to its writer. Texts that come as dictionaries stay so."""
+        kinds = {f.name: f.type for f in rows.schema if pa.types.is_dictionary(f.type)}
+        own = self._own
+        if kinds:
+            own = pa.schema(
+                [f.with_type(kinds[f.name]) if f.name in kinds and f.type == pa.string() else f for f in own]
+            )
+        data = conform(rows.select([n for n in rows.schema.names if n in own.names]), own)
         if not self._context.populate_meta_fields:
             return data
         meta = [self._numbers.take(rows.num_rows), rows.column(RECORD_KEY)]
-        return pa.RecordBatch.from_arrays([*meta, *data.columns], schema=self._schema)
+        return pa.RecordBatch.from_arrays([*meta, *data.columns], schema=pa.schema([*self._meta, *own]))
 
 
 class BaseFileOutput:
-    """One base file being written. Its marker is there before the file is; a file that is not closed never appears."""
+    """One base file being written. Its marker is there before the file is; a file that is not closed never appears.
 
-    def __init__(self, context: WriteContext, task: TaskId, partition: str, file_id: str, io_type: IOType) -> None:
+    ``earlier`` is the footer of the file that it replaces, ``repeating`` names text columns of few distinct values.
+    """
+
+    def __init__(
+        self,
+        context: WriteContext,
+        task: TaskId,
+        partition: str,
+        file_id: str,
+        io_type: IOType,
+        *,
+        earlier: Footer | None = None,
+        repeating: Collection[str] = (),
+    ) -> None:
         self.partition = partition
         self.file_id = file_id
         self.name = base_file_name(file_id, task.token, context.instant, context.extension)
@@ -76,7 +96,7 @@ class BaseFileOutput:
         self._stack = ExitStack()
         try:
             sink = self._stack.enter_context(context.storage.open_output(self.path))
-            self.writer = _open_writer(context, sink, self._constants(context, io_type))
+            self.writer = _open_writer(context, sink, self._constants(context, io_type), earlier, repeating)
         except BaseException as error:
             self._close_sink(error)
             raise
@@ -89,9 +109,9 @@ class BaseFileOutput:
             constants[COMMIT_TIME] = context.instant
         return constants
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Add rows as `RowLayout` or a base file gives them."""
-        self.writer.write(rows)
+    def write(self, rows: pa.RecordBatch, *, old_keys: bool = False) -> None:
+        """Add rows as `RowLayout` or a base file gives them; ``old_keys``: the replaced file has all their keys."""
+        self.writer.write(rows, old_keys=old_keys)
 
     def close(self) -> FileSummary:
         """Finish the file.
@@ -126,7 +146,13 @@ class BaseFileOutput:
         self._stack.__exit__(type(error), error, error.__traceback__)
 
 
-def _open_writer(context: WriteContext, sink: object, constants: dict[str, str | None]) -> FileWriter:
+def _open_writer(
+    context: WriteContext,
+    sink: object,
+    constants: dict[str, str | None],
+    earlier: Footer | None,
+    repeating: Collection[str],
+) -> FileWriter:
     bloom = context.bloom if context.populate_meta_fields else None
     if context.extension == "orc":
         return OrcFileWriter(
@@ -137,6 +163,7 @@ def _open_writer(context: WriteContext, sink: object, constants: dict[str, str |
             stripe_size=context.orc_stripe_size,
             bloom=bloom,
             constants=constants,
+            earlier=earlier,
         )
     return BaseFileWriter(
         sink,
@@ -145,4 +172,6 @@ def _open_writer(context: WriteContext, sink: object, constants: dict[str, str |
         options=context.parquet,
         bloom=bloom,
         constants=constants,
+        earlier=earlier,
+        repeating=repeating,
     )

@@ -158,3 +158,33 @@ def test_parse_refuses_what_is_no_filter() -> None:
     for end in range(0, len(text), 4):
         with pytest.raises(FormatError):
             BloomFilter.parse(text[:end], DYNAMIC)
+
+
+@given(
+    st.lists(st.text(min_size=1, max_size=20), max_size=40),
+    st.lists(st.text(min_size=1, max_size=20), max_size=40),
+    st.integers(1, 9),
+    st.integers(1, 30),
+)
+def test_going_on_with_a_filter_is_building_it_at_once(
+    old: list[str], new: list[str], per_row: int, limit: int
+) -> None:
+    earlier = BloomFilter.parse(
+        BloomFilter.build(pa.array(old, pa.string()), per_row, 0.01, limit).serialize(), DYNAMIC
+    )
+    builder = BloomBuilder(per_row, 0.01, limit)
+    assert builder.resume(earlier, len(old))
+    builder.add(pa.array(new, pa.string()))
+    whole = BloomFilter.build(pa.array(old + new, pa.string()), per_row, 0.01, limit)
+    assert builder.finish().serialize() == whole.serialize()
+
+
+def test_filters_that_are_not_gone_on_with() -> None:
+    keys = pa.array([f"k{i}" for i in range(100)])
+    earlier = BloomFilter.build(keys, 60, 0.01, 200)
+    assert not BloomBuilder(60, 0.001, 200).resume(earlier, 100), "another size"
+    assert not BloomBuilder(60, 0.01, 60).resume(earlier, 100), "more rows than allowed now"
+    assert not BloomBuilder(60, 0.01, 200).resume(earlier, 90), "a tenth of its keys were deleted"
+    assert not BloomBuilder(60, 0.01, 200).resume(earlier, 120), "it does not know all keys"
+    simple = BloomFilter.build(keys, 60, 0.01, 200, SIMPLE)
+    assert not BloomBuilder(60, 0.01, 200, SIMPLE).resume(simple, 100), "it does not count its keys"
