@@ -29,7 +29,10 @@ def test_workers_run_this_python(monkeypatch):
     builder = Builder()
     assert session.configure_spark(builder) is builder
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
-    assert builder.settings == {"spark.sql.execution.arrow.maxRecordsPerBatch": "32768"}
+    assert builder.settings == {
+        "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    }
 
 
 def test_another_python_that_was_asked_for_stays(monkeypatch):

@@ -109,7 +109,7 @@ def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cach
     elif job.operation not in _LOOKS_UP and policy is DuplicatePolicy.NONE:
         slices = slices.slice(0, 0)
     if job.client is None or not slices.num_rows:
-        return untagged(dedupe(rows, job.merging, global_keys=job.global_keys) if combine else rows)
+        return cached.add(untagged(dedupe(rows, job.merging, global_keys=job.global_keys) if combine else rows))
     lookup = KeyLookup(job.client, job.spec, job.merging, job.opts)
     rows = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
     return rows.where(F.col(FILE_ID).isNull()) if policy is DuplicatePolicy.DROP else rows
