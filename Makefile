@@ -25,7 +25,7 @@ $(SPARK4_READY): pyproject.toml scripts/environment.sh
 quickstart: $(READY) ## the main job on 336,776 real flights, with a report of the table
 	@$(PYTHON_IN) examples/quickstart.py
 
-test: check unit spark ## checks and tests without the real Apache Hudi (what CI runs)
+test: check unit spark interop ## every check and test on Spark 3.5, the real Apache Hudi included (what CI runs)
 
 check: lint types boundaries ## ruff, mypy --strict, import boundaries
 
