@@ -8,9 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from tests.spark.model import frame, options, rows_of
 
-from pyhudi.errors import TableExistsError
+from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.writer import write
 from pyhudi.table.metaclient import TableMetaClient
@@ -229,6 +230,35 @@ def test_all_types(spark: SparkSession, tmp_path: Path) -> None:
     found = HudiTable.for_path(path).scan().to_spark(spark).select(*rows.columns)
     assert found.dtypes == rows.dtypes
     assert sorted(found.collect(), key=lambda row: row["id"]) == rows.collect()
+
+
+@pytest.mark.parametrize("codec", ["ZLIB", "NONE"])
+def test_orc_files(spark: SparkSession, tmp_path: Path, codec: str) -> None:
+    path = str(tmp_path / "table")
+    more = {
+        "hoodie.table.name": "orc",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.table.base.file.format": "ORC",
+        "hoodie.orc.compression.codec": codec,
+    }
+    rows = spark.range(3).selectExpr(
+        "id",
+        "timestamp'2024-07-01 12:34:56.789012' t",
+        "timestamp_ntz'2024-07-01 12:34:56.789012' n",
+        "named_struct('t', timestamp'1960-01-01 00:00:00') s",
+        "'x' v",
+    )
+    write(rows, path, {**more, "hoodie.datasource.write.operation": "insert"})
+    write(rows.where("id > 0").withColumn("v", F.lit("y")), path, more)
+    expected = [(*row[:4], "y" if row[0] else "x") for row in rows.collect()]
+    # Spark itself takes the times of ORC files in the zone of its JVM, and local times for plain numbers
+    scan = HudiTable.for_path(path).scan()
+    found = scan.to_spark(spark).select(*rows.columns)
+    assert found.dtypes == rows.dtypes
+    assert sorted(tuple(row) for row in found.collect()) == sorted(expected)
+    assert scan.count() == 3
+    with pytest.raises(QueryError, match="ORC"):
+        HudiTable.for_path(path, {"pyhudi.read.engine": "spark"}).scan().to_spark(spark)
 
 
 def _split(text: str) -> list[str]:
