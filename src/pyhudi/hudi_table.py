@@ -213,6 +213,12 @@ class HudiTable:
             raise ConfigError(f"delete_partition takes a list of partition paths, not the text {partitions!r}")
         if not isinstance(partitions, Sequence):
             return self._write(partitions, "delete_partition", options)
+        for path in partitions:
+            if "," in path or path != path.strip():
+                raise ConfigError(
+                    f"the partition path {path!r} has a comma, or a blank at an end, which would name other "
+                    "partitions; give a DataFrame with rows of the partition instead"
+                )
         from pyhudi.spark.session import active_session
         from pyhudi.spark.types import spark_schema
 

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.model import frame, options, rows_of
 
+from pyhudi.errors import RecordKeyError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.writer import write
 
@@ -69,3 +70,13 @@ def test_fields_inside_structs(spark: SparkSession, tmp_path: Path) -> None:
     write(rows(("a", "r", 9, 3)), path, options("upsert", **staying))
     found = {row["id"]: row["s"] for row in HudiTable.for_path(path).scan().to_arrow().to_pylist()}
     assert found["a"] == {"part": "p", "ts": 9, "v": 3}
+
+
+def test_inserts_of_keys_in_other_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    path, more = str(tmp_path / "table"), {"hoodie__index__type": "GLOBAL_SIMPLE"}
+    write(frame(spark, [("a", "p", 1, "old")]), path, options("insert", **more))
+    rows = frame(spark, [("a", "q", 2, "again"), ("b", "q", 2, "new")])
+    with pytest.raises(RecordKeyError, match="keys of 1 records"):
+        write(rows, path, options("insert", hoodie__datasource__insert__dup__policy="fail", **more))
+    write(rows, path, options("insert", hoodie__datasource__write__insert__drop__duplicates=True, **more))
+    assert rows_of(path) == [("a", "p", 1, "old"), ("b", "q", 2, "new")]

@@ -200,6 +200,9 @@ def test_markup_in_names_is_escaped(tmp_path):
 def test_partitions_to_delete_are_a_list(table):
     with pytest.raises(ConfigError, match="takes a list"):
         table.delete_partition("a")
+    for path in ("a,b", " a"):
+        with pytest.raises(ConfigError, match="would name other partitions"):
+            table.delete_partition([path])
 
 
 def test_the_public_names():

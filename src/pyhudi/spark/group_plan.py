@@ -38,6 +38,8 @@ _SIZE_HISTORY = 5
 _LOOKS_UP = frozenset({Operation.UPSERT, Operation.DELETE})
 _FILLS = frozenset({Operation.UPSERT, Operation.INSERT})
 
+_STAY = {options.SIMPLE_UPDATE_PARTITION_PATH.key: False, options.BLOOM_UPDATE_PARTITION_PATH.key: False}
+
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
@@ -110,7 +112,9 @@ def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cach
         slices = slices.slice(0, 0)
     if job.client is None or not slices.num_rows:
         return cached.add(untagged(dedupe(rows, job.merging, global_keys=job.global_keys) if combine else rows))
-    lookup = KeyLookup(job.client, job.spec, job.merging, job.opts)
+    # a record that is not to be inserted again does not move to another partition either
+    opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
+    lookup = KeyLookup(job.client, job.spec, job.merging, opts)
     rows = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
     return rows.where(F.col(FILE_ID).isNull()) if policy is DuplicatePolicy.DROP else rows
 

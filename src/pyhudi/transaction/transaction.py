@@ -111,10 +111,18 @@ class Transaction:
         content = requested_replace(self.config.version) if action == Action.REPLACE_COMMIT else b""
         try:
             self._entry = self._active.create_requested(action, requested, content)
-        except Exception:
-            if self._heartbeat is not None:
-                self._heartbeat.stop()
+        except BaseException:
+            self._fall_silent()
             raise
+
+    def _fall_silent(self) -> None:
+        """Give no more signs of life, so that others may roll the write back."""
+        if self._heartbeat is None:
+            return
+        try:
+            self._heartbeat.stop()
+        except Exception as failure:  # the file stays and ages
+            _log.warning("the heartbeat of %s is left behind: %s", self._heartbeat.instant, failure)
 
     @property
     def instant(self) -> str:
@@ -233,6 +241,7 @@ class Transaction:
             self.abort()
         except Exception as failure:
             _log.warning("%s is left to the next writer to roll back: %s", self._entry, failure)
+            self._fall_silent()
 
 
 def _current_config(storage: Storage, seen: TableConfig) -> TableConfig:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -55,6 +56,25 @@ def test_a_commit_whose_answer_was_lost(storage: Storage, error: type[StorageErr
     """The file was made, and the network, or a retry that met it, says otherwise."""
     lost = FaultyStorage(storage, [Fault("create", 1, "after", error, path=r"\d\.commit$")])
     assert isinstance(Write().run(lost), Committed)
+    check_clean(storage)
+
+
+def test_a_write_that_cannot_be_rolled_back_gives_no_more_signs_of_life(storage: Storage):
+    """Else no other writer would ever take it for dead, as long as this process lives."""
+    write = Write(options=MULTI_WRITER)
+    full = FaultyStorage(storage, [Fault("create", path=r"rollback\.requested$")])
+    tx = write.begin(full)
+
+    def fail() -> None:
+        with tx:
+            write.write_files(tx)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert not storage.exists(heartbeat_path(tx.instant))
+    assert not [t for t in threading.enumerate() if t.name.endswith(tx.instant)]
+    write.run(storage)
     check_clean(storage)
 
 
