@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 
 import pytest
 
 from pyhudi.errors import SetupError
 from pyhudi.spark import session
+from pyhudi.spark.settings import session_setting
 
 
 class Builder:
@@ -68,3 +70,26 @@ def test_what_is_missing_is_told_with_its_cure(monkeypatch, versions, message):
 def test_versions_that_are_served(monkeypatch, version):
     monkeypatch.setattr(session, "_version", {"pyspark": version, "pandas": "2.2"}.get)
     session.check_packages()
+
+
+def test_settings_for_one_call_in_several_threads(spark):
+    key = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+    before = spark.conf.get(key)
+    inside, leave = threading.Barrier(3), [threading.Event(), threading.Event()]
+    seen: list[str] = []
+
+    def work(number: int) -> None:
+        with session_setting(spark, key, "77"):
+            inside.wait(30)
+            leave[number].wait(30)
+            seen.append(spark.conf.get(key))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    inside.wait(30)
+    for event, thread in zip(leave, threads, strict=True):
+        event.set()
+        thread.join(30)
+    assert seen == ["77", "77"], "the first to leave takes it from nobody"
+    assert spark.conf.get(key) == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -110,9 +110,18 @@ def number(
     return _declare(Option(key, "number", default, _bounded(float, least, most), allowed, doc, aliases))
 
 
-def choice(key: str, default: E, doc: str, *, any_case: bool = True, aliases: tuple[str, ...] = ()) -> Option[E]:
-    """One of the members of an enumeration; *any_case* as Apache Hudi takes the option (measured on 1.2.0)."""
-    return _declare(_choice(key, type(default), default, doc, any_case, aliases))
+def choice(
+    key: str,
+    default: E,
+    doc: str,
+    *,
+    any_case: bool = True,
+    aliases: tuple[str, ...] = (),
+    synonyms: Mapping[str, E] | None = None,
+) -> Option[E]:
+    """One of the members of an enumeration; *any_case* as Apache Hudi takes the option (measured on 1.2.0), *synonyms*
+    are older names of members."""
+    return _declare(_choice(key, type(default), default, doc, any_case, aliases, synonyms))
 
 
 def maybe_choice(
@@ -134,12 +143,21 @@ def int_choice(key: str, default: int, choices: tuple[int, ...], doc: str) -> Op
     return _declare(Option(key, "integer", default, convert, ", ".join(map(str, choices)), doc))
 
 
-def _choice(key: str, kind: type[E], default: Any, doc: str, any_case: bool, aliases: tuple[str, ...]) -> Option[Any]:
+def _choice(
+    key: str,
+    kind: type[E],
+    default: Any,
+    doc: str,
+    any_case: bool,
+    aliases: tuple[str, ...],
+    synonyms: Mapping[str, E] | None = None,
+) -> Option[Any]:
     exact = {member.value: member for member in kind}
     folded = {member.value.lower(): member for member in kind} if any_case else {}
+    older = synonyms or {}
 
     def convert(value: str) -> E:
-        found = exact.get(value) or folded.get(value.lower())
+        found = exact.get(value) or folded.get(value.lower()) or older.get(value)
         if found is None:
             raise ValueError(value)
         return found

@@ -7,7 +7,12 @@ from pyhudi.config.values import HollowPolicy, IncrementalFormat, QueryType, Rea
 
 _READ = "hoodie.datasource.read."
 
-QUERY_TYPE = choice("hoodie.datasource.query.type", QueryType.SNAPSHOT, "What the query returns.")
+QUERY_TYPE = choice(
+    "hoodie.datasource.query.type",
+    QueryType.SNAPSHOT,
+    "What the query returns.",
+    synonyms={"realtime": QueryType.SNAPSHOT},  # its name under the older key
+)
 AS_OF_INSTANT = maybe_text("as.of.instant", "Time travel: the table as it was at this instant, date or date and time.")
 BEGIN_INSTANTTIME = maybe_text(
     _READ + "begin.instanttime", "Incremental query: changes after this instant; earliest for all."

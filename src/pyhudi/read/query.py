@@ -121,7 +121,10 @@ class Query:
         kind = _query_type(options)
         if _text(options, READ_PATHS):
             raise QueryError(f"option {READ_PATHS!r} is not supported: load the table's base path and filter instead")
-        if _text(options, MERGE_TYPE, "payload_combine") == "skip_merge" and config.table_type == "MERGE_ON_READ":
+        if (
+            _text(options, MERGE_TYPE, "payload_combine").lower() == "skip_merge"
+            and config.table_type == "MERGE_ON_READ"
+        ):
             raise QueryError(
                 f"option {MERGE_TYPE!r} with the value 'skip_merge' is not supported on merge-on-read tables: leave it "
                 f"out for merged rows, or set {QUERY_TYPE!r} to 'read_optimized' for base files alone"
@@ -151,8 +154,8 @@ class Query:
 
 
 def _incremental(query: Query, options: Mapping[str, object], config: TableConfig) -> Query:
-    if _text(options, INCREMENTAL_FORMAT, "latest_state") != "latest_state":
-        if _text(options, INCREMENTAL_FORMAT) == "cdc":
+    if _text(options, INCREMENTAL_FORMAT, "latest_state").lower() != "latest_state":
+        if _text(options, INCREMENTAL_FORMAT).lower() == "cdc":
             raise QueryError(
                 f"option {INCREMENTAL_FORMAT!r} with the value 'cdc': change data queries are not built yet"
             )
@@ -187,7 +190,7 @@ def _incremental(query: Query, options: Mapping[str, object], config: TableConfi
 
 
 def _query_type(options: Mapping[str, object]) -> QueryType:
-    text = _text(options, QUERY_TYPE, QueryType.SNAPSHOT)
+    text = _text(options, QUERY_TYPE, QueryType.SNAPSHOT).lower()
     if text == "realtime":  # the name of a snapshot under the old key
         return QueryType.SNAPSHOT
     try:

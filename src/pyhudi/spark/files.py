@@ -10,6 +10,8 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from pyhudi.spark.settings import session_setting
+
 _GLOB_CHARACTERS = re.compile(r"([\\{}\[\]*?])")
 _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _LISTED_BY_THE_DRIVER = 10_000
@@ -57,8 +59,5 @@ def _listed_by_the_driver(spark: SparkSession, files: int) -> Iterator[None]:
     if files > _LISTED_BY_THE_DRIVER or before is None or not before.isdigit() or int(before) >= files:
         yield
         return
-    spark.conf.set(_LISTING_THRESHOLD, str(_LISTED_BY_THE_DRIVER))
-    try:
+    with session_setting(spark, _LISTING_THRESHOLD, str(_LISTED_BY_THE_DRIVER)):
         yield
-    finally:
-        spark.conf.set(_LISTING_THRESHOLD, before)

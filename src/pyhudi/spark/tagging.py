@@ -28,12 +28,11 @@ from pyhudi.spark.keycolumns import KeyColumns, native_candidates, scan_places
 from pyhudi.spark.keytext import quoted
 from pyhudi.spark.lookup import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup
 from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW
+from pyhudi.write.guards import KNOWN_INDEXES
 
 __all__ = ["KeyLookup", "tag", "untagged"]
 
-_GLOBAL = frozenset({IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM})
 _BLOOM = frozenset({IndexType.BLOOM, IndexType.GLOBAL_BLOOM})
-_KNOWN = _GLOBAL | _BLOOM | {IndexType.SIMPLE}
 _FOUND_PATH, _FOUND_ID = "_pyhudi_file_path", "_pyhudi_old_file_id"
 Keep = Callable[[DataFrame], DataFrame]
 
@@ -76,13 +75,12 @@ def tag(
     Raises:
         UnsupportedTableError: the index is not supported.
     """
-    if lookup.index not in _KNOWN:
-        raise UnsupportedTableError(
-            f"{options.INDEX_TYPE.key}={lookup.index} is not supported yet; use one of {', '.join(sorted(_KNOWN))}"
-        )
+    if lookup.index not in KNOWN_INDEXES:
+        known = ", ".join(sorted(KNOWN_INDEXES))
+        raise UnsupportedTableError(f"{options.INDEX_TYPE.key}={lookup.index} is not supported yet; use one of {known}")
     if lookup.spec.auto_keys:
         return keep(untagged(rows))
-    everywhere = lookup.index in _GLOBAL
+    everywhere = lookup.index.is_global
     if len(BaseFiles.of(slices, None)) == 0:
         return keep(untagged(dedupe(rows, lookup.merging, global_keys=everywhere) if combine else rows))
     batch = batch or summarize(rows, native_candidates(rows.schema, lookup.spec), global_keys=everywhere)
@@ -117,7 +115,7 @@ class _Search:
         small = self.small
         if self.lookup.index in _BLOOM and not self.lookup.virtual_keys:
             return bloom_places(self.rows, self.lookup, self.files, extra)
-        everywhere = self.lookup.index in _GLOBAL
+        everywhere = self.lookup.index.is_global
         return scan_places(
             self.rows, self.lookup, self.files, self.batch, extra, broadcast=small, everywhere=everywhere
         )

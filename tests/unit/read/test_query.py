@@ -49,6 +49,16 @@ def test_time_travel_and_read_optimized():
 def test_the_old_name_of_the_query_type():
     found = query(**{"hoodie.datasource.view.type": "incremental", "begin": "000"})
     assert found.is_incremental
+    assert query(**{"hoodie.datasource.view.type": "realtime"}).type is QueryType.SNAPSHOT
+    assert query(**{"hoodie.datasource.view.type": "read_optimized"}).type is QueryType.READ_OPTIMIZED
+
+
+def test_values_in_any_case():
+    assert query(type="Snapshot").type is QueryType.SNAPSHOT
+    latest = {"hoodie.datasource.query.incremental.format": "LATEST_STATE"}
+    assert query(type="INCREMENTAL", begin="000", **latest).is_incremental
+    with pytest.raises(QueryError, match="skip_merge"):
+        query(table_type="MERGE_ON_READ", **{"hoodie.datasource.merge.type": "SKIP_MERGE"})
 
 
 @pytest.mark.parametrize(("version", "by_completion"), [(6, False), (8, True), (9, True)])
