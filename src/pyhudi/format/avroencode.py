@@ -72,6 +72,9 @@ def _constant(name: str, avro: AvroType, text: str | None) -> bytes:
     return branch if text is None else branch + encode_long(len(text.encode())) + text.encode()
 
 
+_KEY = Primitive("string", pa.string())
+
+
 class RecordEncoder:
     """Adds values of all types to the pieces of so many rows (``rows``)."""
 
@@ -143,11 +146,14 @@ class RecordEncoder:
             case Record() | Union():
                 self._scattered(avro, array, _valid(array) if valid is None else valid, path)
             case Array():
-                self._items(_encoded(avro.items, array.flatten(), f"{path}.element"), array, valid)
+                items = _encoded(avro.items, array.flatten(), f"{path}.element")
+                self._items(items, _integers(pc.list_value_length(array)), valid)
             case Map():
-                entries = array.cast(pa.list_(pa.struct([("key", pa.string()), ("value", array.type.item_type)])))
-                entry = Record((("key", Primitive("string", pa.string())), ("value", avro.values)), pa.null())
-                self._items(_encoded(entry, entries.flatten(), path), entries, valid)
+                keys, values, sizes = _entries(array)
+                entries = RecordEncoder(len(keys))
+                entries.value(_KEY, keys, f"{path}.key")
+                entries.value(avro.values, values, f"{path}.value")
+                self._items(entries.rows.joined(), sizes, valid)
 
     def _plain(self, avro: Primitive, array: pa.Array, valid: Mask | None) -> None:
         """Values that all take the same number of bytes."""
@@ -172,9 +178,8 @@ class RecordEncoder:
         self._varint(_integers(pc.binary_length(array)), valid)
         self.rows.long(array)
 
-    def _items(self, items: pa.BinaryArray, lists: pa.Array, valid: Mask | None) -> None:
-        """Add lists: the number of items, the items, and a zero; of empty ones the zero alone."""
-        sizes = _integers(pc.list_value_length(lists))
+    def _items(self, items: pa.BinaryArray, sizes: npt.NDArray[np.int64], valid: Mask | None) -> None:
+        """Add lists of so many items each: the number, the items, and a zero; of empty ones the zero alone."""
         self._varint(sizes, sizes > 0)
         bounds = np.zeros(self._count + 1, np.int64)
         np.cumsum(sizes, out=bounds[1:])
@@ -189,6 +194,21 @@ def _encoded(avro: AvroType, array: pa.Array, path: str) -> pa.BinaryArray:
     encoder = RecordEncoder(len(array))
     encoder.value(avro, array, path)
     return encoder.rows.joined()
+
+
+def _entries(maps: pa.Array) -> tuple[pa.Array, pa.Array, npt.NDArray[np.int64]]:
+    """Keys and values of all maps, and how many each map has; nulls have none."""
+    offsets = maps.offsets.to_numpy().astype(np.int64)
+    sizes = np.diff(offsets)
+    if maps.null_count:
+        sizes = np.where(_valid(maps), sizes, 0)
+    count = int(sizes.sum())
+    if count == offsets[-1] - offsets[0]:
+        return maps.keys.slice(offsets[0], count), maps.items.slice(offsets[0], count), sizes
+    # something lies under nulls
+    ends = np.cumsum(sizes)
+    places = pa.array(np.repeat(offsets[:-1] - (ends - sizes), sizes) + np.arange(count))
+    return maps.keys.take(places), maps.items.take(places), sizes
 
 
 def _masked(data: Bytes, valid: Mask | None) -> tuple[Bytes, Mask | None]:

@@ -94,6 +94,26 @@ class Union:
 AvroType: TypeAlias = Primitive | Fixed | Enum | Array | Map | Record | Union
 
 
+def is_exact(avro: AvroType) -> bool:
+    """Whether Arrow values tell which bytes they came from.
+
+    They do not where several branches become one type, nor with decimals as bytes: some sources pad those.
+    """
+    match avro:
+        case Primitive("bytes"):
+            return not pa.types.is_decimal(avro.arrow)
+        case Union():
+            several = len(avro.values) > 1 and not avro.is_members
+            return not several and all(is_exact(branch) for branch in avro.branches)
+        case Array():
+            return is_exact(avro.items)
+        case Map():
+            return is_exact(avro.values)
+        case Record():
+            return all(is_exact(member) for _, member in avro.fields)
+    return True
+
+
 def is_null(avro: AvroType) -> bool:
     """Whether it is the type of nothing but null."""
     return isinstance(avro, Primitive) and avro.name == "null"

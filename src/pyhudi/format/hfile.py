@@ -25,6 +25,9 @@ from pyhudi.format.ranges import RangeReader, Source, open_ranges, read_exactly
 SCHEMA_KEY = "schema"
 """Entry of the file info that holds the Avro schema of the values."""
 
+KEY_FIELD = "key"
+"""Field of Avro values that is stored empty, because the key has its text."""
+
 ENTRY_SCHEMA = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
 """What `HFileReader.batches` and `HFileReader.lookup` give, in the order of the keys."""
 

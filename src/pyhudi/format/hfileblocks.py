@@ -195,6 +195,34 @@ def hadoop_varint(data: bytes, at: int) -> tuple[int, int]:
     return (value if first >= -120 else ~value), at + 1 + length
 
 
+def hadoop_number(value: int) -> bytes:
+    """Return a number from 0 on in Hadoop's variable length; see `hadoop_varint`."""
+    if value < 128:
+        return bytes((value,))
+    size = (value.bit_length() + 7) // 8
+    return bytes((256 - 112 - size,)) + value.to_bytes(size, "big")
+
+
+def protobuf_number(value: int) -> bytes:
+    """Return a number from 0 on as protobuf has it."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append((value & 0x7F) | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def protobuf_bytes(field: int, value: bytes) -> bytes:
+    """Return a field of bytes with its number."""
+    return protobuf_number(field << 3 | 2) + protobuf_number(len(value)) + value
+
+
+def full_key(row: bytes) -> bytes:
+    """Return the key of a row, with its tail."""
+    return struct.pack(">H", len(row)) + row + KEY_TAIL
+
+
 def row_of(key: bytes) -> bytes:
     """Return the row of a key: with its tail, or without as in the index entries of releases since 1.1."""
     if len(key) < 2:

@@ -19,7 +19,7 @@ from pyhudi.format.avro import encode_long
 from pyhudi.format.avroencode import encode_records
 from pyhudi.format.avrotypes import record_type
 from pyhudi.format.log.avroblock import decode_framed
-from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.schema.arrow_avro import from_avro, to_avro
 from tests.unit.format.log.samples import datums_of, tables
 
 
@@ -77,6 +77,20 @@ def test_constants_and_dictionaries() -> None:
     same = pa.table({"a": ["é", "é"], "b": ["b", "c"], "c": [None, None]}, schema=from_avro(TEXTS))
     assert encoded(same.select(["b"]), TEXTS, constants={"a": "é", "c": None}) == encoded(same, TEXTS)
     assert encode_records(record_type(TEXTS), {}, 2, {"a": None, "b": "", "c": "x"}).to_pylist() == [b"\0\0\0\2x"] * 2
+
+
+def test_maps_with_something_under_nulls() -> None:
+    kind = pa.map_(pa.string(), pa.field("value", pa.int64()))
+    schema = pa.schema([("m", kind)])
+    hidden = pa.MapArray.from_arrays(pa.array([0, 1, 3, 4], pa.int32()), ["a", "b", "c", "d"], [1, 2, 3, 4], kind)
+    buffers = [pa.array([True, False, True]).buffers()[1], hidden.buffers()[1]]
+    maps = pa.Array.from_buffers(kind, 3, buffers, children=[hidden.values])
+    plain = pa.array([[("a", 1)], None, [("d", 4)]], kind)
+    record = record_type(to_avro(schema, "t"))
+    for skip in range(3):
+        assert encode_records(record, {"m": maps[skip:]}, 3 - skip).equals(
+            encode_records(record, {"m": plain[skip:]}, 3 - skip)
+        )
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import struct
 import zlib
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pyhudi.errors import FormatError
 from pyhudi.format import hfileblocks
 from pyhudi.format.hfile import ENTRY_SCHEMA, HFileReader
+from pyhudi.format.hfilewriter import write_hfile
 from pyhudi.format.log import BlockType, scan_blocks
 from tests.unit.format import golden
 from tests.unit.format.log.samples import golden_log_files
@@ -82,13 +87,13 @@ def test_what_is_no_hfile_is_refused() -> None:
             HFileReader(data)
 
 
-def block(payload: bytes, *, codec: hfileblocks.Codec, checksum: int = 0) -> bytes:
+def block(payload: bytes, *, codec: hfileblocks.Codec, checksum: int = 0, magic: bytes = b"DATABLK*") -> bytes:
     packed = payload
     if codec is hfileblocks.Codec.GZIP:
         deflate = zlib.compressobj(wbits=31)
         packed = deflate.compress(payload) + deflate.flush()
     header = hfileblocks.BLOCK_HEADER.pack(
-        b"DATABLK*", len(packed) + 4, len(payload), -1, checksum, 1 << 30, 33 + len(packed)
+        magic, len(packed) + 4, len(payload), -1, checksum, 1 << 30, 33 + len(packed)
     )
     total = zlib.crc32(header + packed) if checksum == hfileblocks.CHECKSUM_CRC32 else 0
     return header + packed + total.to_bytes(4, "big")
@@ -118,6 +123,91 @@ def test_a_block_that_claims_too_much_is_refused_before_memory_is_taken() -> Non
         hfileblocks.decompress(memoryview(bomb), 1 << 31, hfileblocks.Codec.GZIP)
 
 
+KEYS = st.dictionaries(st.binary(max_size=300), st.binary(max_size=2000), max_size=60)
+
+
+def columns(entries: dict[bytes, bytes]) -> tuple[pa.Array, pa.Array]:
+    keys = sorted(entries)
+    return pa.array(keys, pa.binary()), pa.array([entries[key] for key in keys], pa.binary())
+
+
+@settings(deadline=None)
+@given(KEYS, st.sampled_from([1, 300, 65536]), st.sampled_from(list(hfileblocks.Codec)))
+def test_round_trip(pairs: dict[bytes, bytes], block_size: int, codec: hfileblocks.Codec) -> None:
+    keys, values = columns(pairs)
+    meta, info = {"bloomFilter": b"bits", "a": b""}, {"minRecordKey": b"x"}
+    data = write_hfile(keys, values, schema="{}", info=info, meta=meta, codec=codec, block_size=block_size)
+    reader = HFileReader(data)
+    assert entries(reader).equals(pa.Table.from_arrays([keys, values], schema=ENTRY_SCHEMA))
+    assert reader.num_entries == len(pairs)
+    assert reader.last_key == (max(pairs) if pairs else None)
+    assert reader.schema == "{}"
+    assert reader.file_info["minRecordKey"] == b"x"
+    assert reader.meta_block("bloomFilter") == b"bits"
+    assert reader.meta_block("a") == b""
+    half = sorted(pairs)[::2]
+    found = reader.lookup(pa.array([*half, b"never" * 70], pa.binary()))
+    assert found.to_pylist() == [{"key": key, "value": pairs[key]} for key in half]
+    if pairs:
+        prefix = max(pairs)[:1]
+        assert reader.prefix(prefix)["key"].to_pylist() == [key for key in sorted(pairs) if key.startswith(prefix)]
+
+
+def test_entries_of_one_size() -> None:
+    """The record index has such: they are found without a walk from one to the next."""
+    pairs = {f"key-{i:08}".encode(): bytes(20) for i in range(20_000)}
+    data = write_hfile(*columns(pairs), schema="{}")
+    reader = HFileReader(data)
+    assert len(reader.index) > 5
+    assert entries(reader)["key"].to_pylist() == sorted(pairs)
+    assert reader.lookup(pa.array(["key-00012345"]))["value"].to_pylist() == [bytes(20)]
+
+
+@pytest.mark.parametrize(
+    "keys", [[b"b", b"a"], [b"a", b"a"], [None, b"a"], [b"x" * 40_000, b"y"]], ids=["order", "twice", "null", "long"]
+)
+def test_keys_that_cannot_be_written(keys: list[bytes | None]) -> None:
+    with pytest.raises(FormatError):
+        write_hfile(pa.array(keys, pa.binary()), pa.array([b""] * 2, pa.binary()), schema="{}")
+
+
+def test_an_index_of_several_levels() -> None:
+    """HBase makes one when there are many blocks: the root names index blocks, those the data blocks."""
+    pairs = {f"{i:05}".encode(): b"v" * 50 for i in range(400)}
+    data = write_hfile(*columns(pairs), schema="{}", codec=hfileblocks.Codec.NONE, block_size=300)
+    trailer = hfileblocks.parse_trailer(memoryview(data)[-hfileblocks.TRAILER_SIZE :])
+    index = HFileReader(data).index
+    parts = [data[: trailer.load_on_open_offset]]
+    root = []
+    for start in range(0, len(index), 7):
+        leaves = index[start : start + 7]
+        bodies = [struct.pack(">qi", e.offset, e.size) + hfileblocks.full_key(e.key) for e in leaves]
+        places = [0, *itertools.accumulate(len(body) for body in bodies)]
+        payload = struct.pack(f">{len(places) + 1}i", len(leaves), *places) + b"".join(bodies)
+        leaf = block(payload, codec=hfileblocks.Codec.NONE, magic=hfileblocks.LEAF_INDEX_MAGIC)
+        root.append((leaves[0].key, sum(map(len, parts)), len(leaf)))
+        parts.append(leaf)
+    load_on_open = sum(map(len, parts))
+    body = b"".join(
+        struct.pack(">qi", offset, size) + hfileblocks.hadoop_number(len(key) + 12) + hfileblocks.full_key(key)
+        for key, offset, size in root
+    )
+    # what HBase says of the middle of the index stands behind the entries
+    parts.append(block(body + bytes(16), codec=hfileblocks.Codec.NONE, magic=hfileblocks.ROOT_INDEX_MAGIC))
+    rest = data[trailer.load_on_open_offset : -hfileblocks.TRAILER_SIZE]
+    _, at = hfileblocks.read_block(memoryview(rest), (hfileblocks.ROOT_INDEX_MAGIC,), hfileblocks.Codec.NONE)
+    info_offset = load_on_open + len(parts[-1]) + trailer.file_info_offset - trailer.load_on_open_offset - at
+    parts.append(rest[at:])
+    numbers = {1: info_offset, 2: load_on_open, 5: len(root), 6: 0, 7: 400, 8: 2, 12: 2}
+    message = b"".join(hfileblocks.protobuf_number(n << 3) + hfileblocks.protobuf_number(v) for n, v in numbers.items())
+    end = hfileblocks.TRAILER_MAGIC + hfileblocks.protobuf_number(len(message)) + message
+    parts.append(end.ljust(hfileblocks.TRAILER_SIZE - 4, b"\0") + b"\3\0\0\3")
+    reader = HFileReader(b"".join(parts))
+    assert reader.index == index
+    assert entries(reader)["key"].to_pylist() == sorted(pairs)
+    assert reader.lookup(pa.array(["00077", "00399", "x"]))["key"].to_pylist() == [b"00077", b"00399"]
+
+
 @pytest.mark.parametrize("value", [0, 5, 127, -112, 128, 255, 256, 65535, 65536, 1 << 31, -113, -256, -70000])
 def test_hadoop_numbers(value: int) -> None:
     if -112 <= value <= 127:
@@ -127,3 +217,5 @@ def test_hadoop_numbers(value: int) -> None:
         size = (magnitude.bit_length() + 7) // 8
         raw = bytes(((-112 if value >= 0 else -120) - size & 0xFF,)) + magnitude.to_bytes(size, "big")
     assert hfileblocks.hadoop_varint(raw + b"x", 0) == (value, len(raw))
+    if value >= 0:
+        assert hfileblocks.hadoop_number(value) == raw

@@ -20,11 +20,11 @@ import pyarrow as pa
 from pyhudi.errors import FormatError
 from pyhudi.format.avrodecode import Wanted, decode_columns, has_fast_decoder
 from pyhudi.format.avrolayout import PREFIX_FIELD, record_layout
+from pyhudi.format.avrotypes import is_exact, record_type
+from pyhudi.format.log.encode import encode_avro
 
 _INT = struct.Struct(">i")
 _HEAD = struct.Struct(">ii")
-CONTENT_VERSION = 3
-"""What all releases since 0.10 write."""
 PREFIX = 4
 """Bytes of the length before each record."""
 
@@ -66,21 +66,37 @@ def avro_datums(content: memoryview) -> Iterator[memoryview]:
 
 
 def decode_avro(
-    content: memoryview, schema: str, columns: Sequence[str] | None = None, *, fast: bool = True
+    content: memoryview,
+    schema: str,
+    columns: Sequence[str] | None = None,
+    *,
+    fast: bool = True,
+    trusted: bool = False,
 ) -> pa.Table:
     """Return a block's records under the Arrow schema that goes with its Avro schema; ``columns`` chooses and orders.
+
+    Decoders do not look at everything: of a damaged record they may make another one. So the records are encoded again
+    and compared with the content, which nobody encodes otherwise; not if it is ``trusted`` already.
 
     Raises:
         FormatError: the content is not what its schema says.
     """
     body, count = records_of(content)
-    return decode_framed(body, count, schema, columns, fast=fast)
+    if trusted or not is_exact(record_type(schema)):
+        return decode_framed(body, count, schema, columns, fast=fast)
+    table = decode_framed(body, count, schema, fast=fast)
+    at = 0
+    for _, part in encode_avro(table, schema):
+        if part != body[at : at + len(part)]:
+            raise FormatError(f"the {count} records of an Avro data block are not encoded as Avro records are")
+        at += len(part)
+    return table if columns is None else table.select([name for name in columns if name in table.column_names])
 
 
 def decode_framed(
     body: memoryview, count: int, schema: str, columns: Sequence[str] | None = None, *, fast: bool = True
 ) -> pa.Table:
-    """Like `decode_avro`, for ``count`` records of which each stands behind its length."""
+    """Return ``count`` records of which each stands behind its length, without much of a check; see `decode_avro`."""
     layout = record_layout(schema)
     fields = layout.chosen(columns)
     fast = fast and layout.is_simple and has_fast_decoder()

@@ -9,6 +9,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from pyhudi.errors import FormatError
+from pyhudi.format.log import checksum
 from pyhudi.format.log.positions import decode_positions
 from pyhudi.format.ranges import RangeReader, read_exactly
 
@@ -73,9 +75,14 @@ class LogBlock:
         """Read the content.
 
         Raises:
-            FormatError: the file became shorter.
+            FormatError: the file became shorter, or the content is not what was written (as far as blocks tell: those
+                of other writers have no checksums).
         """
-        return read_exactly(self.source, self.content_offset, self.content_length)
+        content = read_exactly(self.source, self.content_offset, self.content_length)
+        found = checksum.hashes(self.headers)
+        if found is not None and found[1] != checksum.hash_content([content]):
+            raise FormatError(f"the content of the log block at offset {self.offset} is not what was written")
+        return content
 
     @property
     def instant(self) -> str | None:
@@ -110,8 +117,13 @@ class LogBlock:
 
     @property
     def block_identifier(self) -> str | None:
-        """``<attempt>,<number>`` as release 0.14 wrote it; nothing depends on it."""
+        """``<attempt>,<number>`` as release 0.14 wrote it; blocks written here have their checksums in it."""
         return self.headers.get(Header.BLOCK_IDENTIFIER)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the block has checksums, so that what ``content()`` gives is what was written."""
+        return checksum.hashes(self.headers) is not None
 
     @property
     def positions_base_instant(self) -> str | None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
-from pyhudi.format.avro import decode_record, load_schema, schema_json
+from pyhudi.format.avro import decode_record, encode_record, load_schema, schema_json
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.kryo import DeletedKey, parse_deletes
 from pyhudi.format.log.ordering import NATURAL_COLUMN, RAW_TYPES, Kind, Ordering, to_column
@@ -65,7 +65,11 @@ def decode_deletes(block: LogBlock, ordering: pa.Schema) -> pa.Table:
 
 def _general(body: memoryview) -> Iterable[DeletedKey]:
     """Deletes one by one, whatever their ordering values are."""
-    rows = decode_record(_plain_delete_list(), bytes(body), named_unions=True)["deleteRecordList"]
+    schema = _plain_delete_list()
+    record = decode_record(schema, bytes(body), named_unions=True)
+    if encode_record(schema, record) != body:
+        raise FormatError(f"a delete block of {len(body)} bytes is not encoded as Avro records are")
+    rows = record["deleteRecordList"]
     return (DeletedKey(row["recordKey"], row["partitionPath"], _unwrap(row["orderingVal"])) for row in rows)
 
 

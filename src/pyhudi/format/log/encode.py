@@ -1,4 +1,4 @@
-"""Contents of data blocks: Arrow rows as framed Avro records, or as a Parquet file."""
+"""Contents of data blocks: Arrow rows as framed Avro records, as a Parquet file, or as an HFile."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.format.avroencode import encode_records
 from pyhudi.format.avrotypes import record_type
-from pyhudi.format.log.avroblock import CONTENT_VERSION
+from pyhudi.format.hfile import KEY_FIELD
+from pyhudi.format.hfilewriter import write_hfile
 from pyhudi.format.log.frame import Buffer
 from pyhudi.format.parquet import BaseFileWriter, ParquetOptions
+from pyhudi.schema.columns import RECORD_KEY
 
+CONTENT_VERSION = 3
+"""Of Avro blocks, as all releases since 0.10 write them."""
 _SLICE_BYTES = 16 * 1024 * 1024
 """Arrow bytes of the rows that are encoded at once; what is worked on stays in the processor's caches."""
 
@@ -61,12 +66,37 @@ def parquet_content(
     return [memoryview(sink.getvalue())]
 
 
+def hfile_content(rows: pa.Table, schema: str, constants: Mapping[str, str | None] | None = None) -> list[Buffer]:
+    """Return the content of an HFILE_DATA block: Avro records under their record keys, in the order of those.
+
+    The key is the record key, or the field ``key`` where records have none (the metadata table); that field is stored
+    empty, because the key has its text.
+
+    Raises:
+        FormatError: keys are null, or not all different.
+    """
+    record = record_type(schema)
+    if KEY_FIELD in rows.column_names and (RECORD_KEY not in rows.column_names or rows[RECORD_KEY].null_count):
+        keys = rows[KEY_FIELD]
+    else:
+        keys = rows[RECORD_KEY]
+    # text is sorted by its bytes
+    order = pc.sort_indices(keys.cast(pa.binary()))
+    table = rows.take(order)
+    columns = {name: _flat(table[name]) for name in table.column_names}
+    if any(name == KEY_FIELD for name, _ in record.fields):
+        columns.pop(KEY_FIELD, None)
+        constants = {**(constants or {}), KEY_FIELD: ""}
+    values = encode_records(record, columns, table.num_rows, constants)
+    return [write_hfile(_flat(keys.take(order)), values, schema=schema)]
+
+
 def _data(values: pa.BinaryArray) -> memoryview:
     """The bytes of all values, one after another."""
     offsets = memoryview(values.buffers()[1]).cast("i")
     data = values.buffers()[2]
     start, end = offsets[values.offset], offsets[values.offset + len(values)]
-    return memoryview(data)[start:end] if data is not None else memoryview(b"")
+    return memoryview(data).cast("B")[start:end] if data is not None else memoryview(b"")
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

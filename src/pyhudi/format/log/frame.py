@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from pyhudi.errors import FormatError
 from pyhudi.format.log.block import FORMAT_VERSION, MAGIC, ROLLBACK_COMMAND, BlockType, Header
+from pyhudi.format.log.checksum import seal
 
 Buffer: TypeAlias = bytes | memoryview
 
@@ -25,12 +26,14 @@ class Frame:
 
 
 def frame(kind: BlockType, headers: Mapping[Header, str], content: Sequence[Buffer] = ()) -> Frame:
-    """Return a block of some kind, with its headers and the parts of its content.
+    """Return a block of some kind, with its headers and the parts of its content, and with checksums of both.
 
     Raises:
         FormatError: it is larger than a block can be.
     """
-    entries = [(key, value.encode()) for key, value in headers.items()]
+    plain = {int(key): value for key, value in headers.items()}
+    sealed = plain | {Header.BLOCK_IDENTIFIER.value: seal(kind, plain, content)}
+    entries = [(key, value.encode()) for key, value in sealed.items()]
     header = struct.pack(">i", len(entries)) + b"".join(
         struct.pack(">ii", key, len(value)) + value for key, value in entries
     )

@@ -113,7 +113,7 @@ def to_column(values: pa.Array, kind: Kind, field: pa.Field) -> pa.Array:
         ) from e
 
 
-def to_stored(values: pa.Array, field: pa.Field) -> tuple[Kind, pa.Array]:
+def to_stored(values: pa.Array, field: pa.Field, table_version: int) -> tuple[Kind, pa.Array]:
     """Return values of an ordering field as the original stores them in deletes, and their kind; nulls stay null.
 
     Raises:
@@ -125,7 +125,8 @@ def to_stored(values: pa.Array, field: pa.Field) -> tuple[Kind, pa.Array]:
         if RAW_TYPES[kind] == target:
             return kind, values
     if pa.types.is_date32(target):
-        return Kind.DATE, values.view(pa.int32())
+        # the releases of version 6 compare dates, the later ones the numbers of days
+        return Kind.DATE if table_version < 8 else Kind.INT, values.view(pa.int32())
     if pa.types.is_timestamp(target) or pa.types.is_time64(target):
         return Kind.LONG, values.view(pa.int64())
     if pa.types.is_time32(target):

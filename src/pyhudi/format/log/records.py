@@ -8,14 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import FormatError
+from pyhudi.errors import FormatError, SchemaError
 from pyhudi.format import parquet
-from pyhudi.format.hfile import ENTRY_SCHEMA, HFileReader
+from pyhudi.format.hfile import ENTRY_SCHEMA, KEY_FIELD, HFileReader
 from pyhudi.format.log.avroblock import decode_avro, decode_framed
 from pyhudi.format.log.block import BlockType, LogBlock
-
-KEY_FIELD = "key"
-"""Field of records in HFiles that is stored empty, because the HFile's key has its text."""
 
 
 def decode_records(block: LogBlock, *, columns: Sequence[str] | None = None) -> pa.Table:
@@ -27,15 +24,22 @@ def decode_records(block: LogBlock, *, columns: Sequence[str] | None = None) -> 
     Raises:
         FormatError: the block holds no records, or its content is not what its type and schema say.
     """
-    if block.type in (BlockType.AVRO_DATA, BlockType.CDC_DATA):
-        if block.schema is None:
-            raise FormatError(f"the {block.type.name} block at offset {block.offset} has no schema")
-        return decode_avro(block.content(), block.schema, columns)
-    if block.type is BlockType.PARQUET_DATA:
-        return _parquet(block, columns)
-    if block.type is BlockType.HFILE_DATA:
-        return _hfile(block, columns)
+    try:
+        if block.type in (BlockType.AVRO_DATA, BlockType.CDC_DATA):
+            return _avro(block, columns)
+        if block.type is BlockType.PARQUET_DATA:
+            return _parquet(block, columns)
+        if block.type is BlockType.HFILE_DATA:
+            return _hfile(block, columns)
+    except SchemaError as e:
+        raise FormatError(f"the {block.type.name} block at offset {block.offset} has a broken schema: {e}") from e
     raise FormatError(f"a block of type {block.type.name} holds no records")
+
+
+def _avro(block: LogBlock, columns: Sequence[str] | None) -> pa.Table:
+    if block.schema is None:
+        raise FormatError(f"the {block.type.name} block at offset {block.offset} has no schema")
+    return decode_avro(block.content(), block.schema, columns, trusted=block.is_sealed)
 
 
 def _hfile(block: LogBlock, columns: Sequence[str] | None) -> pa.Table:

@@ -23,6 +23,7 @@ import struct
 from collections.abc import Iterator
 
 from pyhudi.errors import FormatError
+from pyhudi.format.log import checksum
 from pyhudi.format.log.block import FORMAT_VERSION, MAGIC, BlockType, LogBlock
 from pyhudi.format.ranges import RangeReader, Source, Window, open_ranges
 
@@ -122,6 +123,9 @@ def _parse(window: Window, at: int, end: int) -> LogBlock:
         _, footer_end = _parse_map(window, pos + length, end)
         if footer_end != end - _LENGTH.size:
             raise ValueError(f"content of {length} bytes, which is not what the block holds")
+        found = checksum.hashes(headers)
+        if checksum.is_misplaced(headers) or (found and found[0] != checksum.hash_headers(kind, headers)):
+            raise ValueError("its headers are not those that were written")
         return LogBlock(BlockType(kind), headers, at, end, pos, length, window.ranges)
     except (struct.error, ValueError) as e:
         if isinstance(e, FormatError):
@@ -141,6 +145,8 @@ def _parse_map(window: Window, pos: int, end: int) -> tuple[dict[int, str], int]
         pos += _PAIR.size
         if not 0 <= length <= end - pos:
             raise ValueError(f"a header of {length} bytes")
+        if key in result:
+            raise ValueError(f"header {key} twice")
         result[key] = str(window.read(pos, length), "utf-8")
         pos += length
     return result, pos

@@ -12,7 +12,11 @@ from pyhudi.format.filenames import log_file_name
 from pyhudi.format.log.block import BlockType
 from pyhudi.format.parquet import ParquetOptions
 
-DATA_FORMATS: Mapping[str, BlockType] = {"avro": BlockType.AVRO_DATA, "parquet": BlockType.PARQUET_DATA}
+DATA_FORMATS: Mapping[str, BlockType] = {
+    "avro": BlockType.AVRO_DATA,
+    "parquet": BlockType.PARQUET_DATA,
+    "hfile": BlockType.HFILE_DATA,
+}
 """Values of `hoodie.logfile.data.block.format` that can be written."""
 
 
@@ -22,13 +26,14 @@ class LogOptions:
 
     ``max_file_size`` (`hoodie.logfile.max.size`) is what a file may reach before the next one is opened, looked at
     after every block; ``max_block_size`` (`hoodie.logfile.data.block.max.size`) bounds the bytes of a block, about, and
-    so the memory of the writer. ``data_format`` is `hoodie.logfile.data.block.format`.
+    so the memory of the writer. ``data_format`` is `hoodie.logfile.data.block.format`; HFile blocks are
+    sorted by key, and their keys must all be different.
     """
 
     max_file_size: int = 1024 * 1024 * 1024
     max_block_size: int = 256 * 1024 * 1024
     data_format: str = "avro"
-    parquet: ParquetOptions = field(default_factory=lambda: ParquetOptions(codec="gzip"))
+    parquet: ParquetOptions = field(default_factory=ParquetOptions)
 
     def __post_init__(self) -> None:
         if self.data_format.lower() not in DATA_FORMATS:

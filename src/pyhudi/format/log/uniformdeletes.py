@@ -60,26 +60,27 @@ def decode_uniform(body: memoryview) -> UniformDeletes | None:
         return None
     if shape is None:
         return None
-    text: list[Any] = ["null", "string"]
-    fields = [{"name": "key", "type": text}, {"name": "partition", "type": text}, *shape.fields]
+    long, text = {"type": "long"}, {"type": "string"}
+    fields = [{"name": "k", **long}, {"name": "key", **text}, {"name": "p", **long}, {"name": "partition", **text}]
+    constants = {"k": 1, "p": 1, **shape.constants}
     wanted = {"key": pa.string(), "partition": pa.string()}
-    wanted |= dict.fromkeys(shape.constants, pa.int64())
+    wanted |= dict.fromkeys(constants, pa.int64())
     wanted |= {f"v{i}": RAW_TYPES[kind] for i, kind in enumerate(shape.kinds)}
     # the list ends with an empty array block
     items = body[start:-1]
-    record = {"type": "record", "name": "row", "fields": fields}
+    record = {"type": "record", "name": "row", "fields": [*fields, *shape.fields]}
     try:
         columns = decode_columns(record, items, count, {name: Wanted(raw) for name, raw in wanted.items()})
     except FormatError:
         return None
     if any(
         pc.count(pc.index_in(columns[name], pa.array([number])), "only_null").as_py()
-        for name, number in shape.constants.items()
+        for name, number in constants.items()
     ):
         return None
     values = [columns[f"v{i}"] for i in range(len(shape.kinds))]
-    size = count * len(shape.constants) + sum(_size(array) for array in values)
-    size += sum(count + _size(columns[name]) for name in ("key", "partition"))
+    # with so many bytes, numbers and lengths are as short as they can be, and nothing is left
+    size = count * len(constants) + sum(_size(array) for array in (columns["key"], columns["partition"], *values))
     if size != len(items) or body[-1] != 0:
         return None
     return UniformDeletes(columns["key"], columns["partition"], shape.kinds, values)
@@ -87,8 +88,9 @@ def decode_uniform(body: memoryview) -> UniformDeletes | None:
 
 def _shape(reader: _Reader) -> _Shape | None:
     for _ in range(2):
-        if reader.long() == 1:
-            reader.skip(reader.long())
+        if reader.long() != 1:
+            return None
+        reader.skip(reader.long())
     branch = reader.long()
     if branch == Kind.NONE:
         return None
@@ -132,8 +134,8 @@ def _size(array: pa.Array) -> int:
         return len(array) * int(array.type.bit_width) // 8
     if pa.types.is_integer(array.type):
         return int(encoded_sizes(array.cast(pa.int64()).to_numpy(zero_copy_only=False)).sum())
-    lengths = pc.binary_length(array.drop_null()).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return int((encoded_sizes(lengths) + lengths).sum()) if len(lengths) else 0
+    lengths = pc.binary_length(array).cast(pa.int64()).to_numpy()
+    return int((encoded_sizes(lengths) + lengths).sum())
 
 
 class _Reader:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pyhudi.errors import FormatError
 from pyhudi.format.log.block import BlockType, Header
-from pyhudi.format.log.encode import avro_content, encode_avro, parquet_content
+from pyhudi.format.log.encode import avro_content, encode_avro, hfile_content, parquet_content
 from pyhudi.format.log.encodedeletes import delete_content
 from pyhudi.format.log.frame import Buffer, Frame, frame, rollback_frame
 from pyhudi.format.log.pending import PendingRows
@@ -65,7 +65,8 @@ class LogWriter:
         self._schema = schema
         self._options = options or LogOptions()
         self._kind = BlockType.CDC_DATA if where.is_cdc else DATA_FORMATS[self._options.data_format.lower()]
-        self._base_instant = base_instant
+        # an HFile has an order of its own
+        self._base_instant = None if self._kind is BlockType.HFILE_DATA else base_instant
         self._constants = dict(constants or {})
         self._instant = instant
         self._headers = {Header.INSTANT_TIME: instant, Header.SCHEMA: schema.avro}
@@ -154,12 +155,11 @@ class LogWriter:
     def _contents(self, table: pa.Table) -> Iterator[tuple[int, Sequence[Buffer]]]:
         """Numbers of rows with the content of a block for them."""
         limit = self._options.max_block_size
-        if self._kind is BlockType.PARQUET_DATA:
+        if self._kind in (BlockType.PARQUET_DATA, BlockType.HFILE_DATA):
             step = max(1, int(table.num_rows * limit / max(1, table.nbytes)))
             for start in range(0, table.num_rows, step):
                 part = table.slice(start, step)
-                content = parquet_content(part, self._schema.avro, self._options.parquet, self._constants)
-                yield part.num_rows, content
+                yield part.num_rows, self._file_content(part)
             return
         parts: list[tuple[int, memoryview]] = []
         for part in encode_avro(table, self._schema.avro, self._constants, slice_bytes=min(limit, _SLICE_BYTES)):
@@ -168,6 +168,12 @@ class LogWriter:
                 parts = []
             parts.append(part)
         yield sum(rows for rows, _ in parts), avro_content(parts)
+
+    def _file_content(self, rows: pa.Table) -> Sequence[Buffer]:
+        """The content of a block that is a file of its own."""
+        if self._kind is BlockType.HFILE_DATA:
+            return hfile_content(rows, self._schema.avro, self._constants)
+        return parquet_content(rows, self._schema.avro, self._options.parquet, self._constants)
 
     def _positions(self, positions: npt.NDArray[np.int64] | None) -> dict[Header, str]:
         if positions is None or self._base_instant is None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import ConfigError, FormatError
 from pyhudi.format.filenames import next_log_version, parse_names
+from pyhudi.format.hfile import HFileReader
 from pyhudi.format.log import (
     NATURAL_COLUMN,
     BlockType,
@@ -164,7 +165,8 @@ def test_positions_need_a_base_file() -> None:
 @pytest.mark.parametrize("data_format", ["avro", "parquet"])
 def test_blocks_and_files_are_bounded(data_format: str) -> None:
     folder = Folder()
-    options = LogOptions(max_file_size=60_000, max_block_size=20_000, data_format=data_format)
+    limit = 60_000 if data_format == "avro" else 25_000
+    options = LogOptions(max_file_size=limit, max_block_size=20_000, data_format=data_format)
     writer = LogWriter(folder.open, WHERE, INSTANT, SCHEMA, options=options, base_instant="7")
     for start in range(0, 5000, 50):
         writer.write(rows(50, start), pa.array(range(start, start + 50)))
@@ -178,7 +180,7 @@ def test_blocks_and_files_are_bounded(data_format: str) -> None:
     assert sum(file.num_records for file in files) == 5000
     assert sum(file.num_deletes for file in files) == 10
     assert sum(file.num_blocks for file in files) == len(folder.blocks())
-    assert all(file.size < 60_000 + 30_000 for file in files)
+    assert all(file.size < limit + 30_000 for file in files)
     assert abs(estimate - sum(file.size for file in files)) < 40_000
     ids = []
     for block in folder.blocks()[:-1]:
@@ -189,6 +191,39 @@ def test_blocks_and_files_are_bounded(data_format: str) -> None:
         assert positions.tolist() == found
         ids += found
     assert ids == list(range(5000))
+
+
+def test_hfile_blocks_are_sorted_by_key() -> None:
+    folder = Folder()
+    options = LogOptions(data_format="hfile")
+    with LogWriter(folder.open, WHERE, INSTANT, SCHEMA, options=options, base_instant="7") as writer:
+        writer.write(rows(15), pa.array(range(15)))
+    (block,) = folder.blocks()
+    assert block.type is BlockType.HFILE_DATA
+    assert block.positions() is None
+    assert decode_records(block).equals(rows(15).sort_by("_hoodie_record_key"))
+    some = ["text", "_hoodie_record_key"]
+    assert decode_records(block, columns=some).equals(rows(15).sort_by("_hoodie_record_key").select(some))
+    writer = LogWriter(folder.open, WHERE, INSTANT, SCHEMA, options=options)
+    writer.write(rows(1))
+    writer.write(rows(1))
+    with pytest.raises(FormatError, match="all different"):
+        writer.close()
+
+
+def test_hfile_blocks_of_a_metadata_table() -> None:
+    """Records have no record key; the field ``key`` is the key, and is stored empty."""
+    schema = add_meta_columns(pa.schema([pa.field("key", pa.string(), nullable=False), ("type", pa.int32())]))
+    table = pa.table([*[pa.nulls(3, pa.string())] * 5, ["b", "a", "ü"], pa.array([1, 2, 3], pa.int32())], schema=schema)
+    folder = Folder()
+    inside = LogSchema(to_avro(schema, "t"), NO_ORDERING, 9)
+    with LogWriter(folder.open, WHERE, INSTANT, inside, options=LogOptions(data_format="hfile")) as writer:
+        writer.write(table)
+    (block,) = folder.blocks()
+    assert decode_records(block).equals(table.sort_by("key"))
+    values = pa.Table.from_batches(HFileReader(block.content()).batches()).to_pylist()
+    expected = {"a": 4, "b": 2, "ü": 6}
+    assert values == [{"key": k.encode(), "value": b"\0" * 6 + b"\2" + bytes((v,))} for k, v in expected.items()]
 
 
 def test_change_data_and_rollbacks() -> None:
@@ -209,7 +244,7 @@ def test_change_data_and_rollbacks() -> None:
     writer = LogWriter(folder.open, LogSlice("f-0", "1", "1-0-1", version=4), "9", SCHEMA)
     writer.roll_back("8")
     (file,) = writer.close()
-    assert (file.name, file.size, file.num_blocks) == (".f-0_1.log.4_1-0-1", 73, 1)
+    assert (file.name, file.size, file.num_blocks) == (".f-0_1.log.4_1-0-1", len(folder.files[file.name]), 1)
     (block,) = folder.blocks()
     assert block.is_rollback
     assert (block.instant, block.target_instant) == ("9", "8")
