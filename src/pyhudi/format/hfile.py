@@ -10,7 +10,6 @@ import functools
 import itertools
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError
 from pyhudi.format import hfileblocks as blocks
 from pyhudi.format.gather import gather
+from pyhudi.format.hfileindex import IndexEntry, leaf_entries, meta_entries, root_entries
 from pyhudi.format.ranges import RangeReader, Source, open_ranges, read_exactly
 
 SCHEMA_KEY = "schema"
@@ -31,22 +31,12 @@ KEY_FIELD = "key"
 ENTRY_SCHEMA = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
 """What `HFileReader.batches` and `HFileReader.lookup` give, in the order of the keys."""
 
-_INDEX_ENTRY = struct.Struct(">qi")
 _INT = struct.Struct(">i")
 _ENTRY_HEAD = 8
 """Length of the key and of the value, four bytes each."""
 _KEY_EXTRA = 2 + len(blocks.KEY_TAIL)
 _VERSION_WITH_SEQUENCE = 1
 """Value of KEY_VALUE_VERSION that says that a sequence number follows each value."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
-    """A block: its first key, where it is, and how many bytes it takes on disk."""
-
-    key: bytes
-    offset: int
-    size: int
 
 
 class HFileReader:
@@ -76,8 +66,8 @@ class HFileReader:
         opened = read_exactly(self._ranges, start, end - start)
         root, at = blocks.read_block(opened, (blocks.ROOT_INDEX_MAGIC,), trailer.codec)
         meta, _ = blocks.read_block(opened[at:], (blocks.ROOT_INDEX_MAGIC,), trailer.codec)
-        self._root = _root_entries(root, trailer.data_index_count, start)
-        self._meta = {entry.key: entry for entry in _meta_entries(meta, trailer.meta_index_count, start)}
+        self._root = root_entries(root, trailer.data_index_count, start)
+        self._meta = {entry.key: entry for entry in meta_entries(meta, trailer.meta_index_count, start)}
         info, _ = blocks.read_block(
             opened[trailer.file_info_offset - start :], (blocks.FILE_INFO_MAGIC,), trailer.codec
         )
@@ -129,7 +119,7 @@ class HFileReader:
         for _ in range(self._trailer.index_levels - 1):
             magics = (blocks.LEAF_INDEX_MAGIC, blocks.INTERMEDIATE_INDEX_MAGIC)
             limit = self._trailer.load_on_open_offset
-            entries = [child for entry in entries for child in _leaf_entries(self._payload(entry, magics), limit)]
+            entries = [child for entry in entries for child in leaf_entries(self._payload(entry, magics), limit)]
         if any(a.offset >= b.offset or a.key > b.key for a, b in itertools.pairwise(entries)):
             raise FormatError("the index of an HFile is not in order")
         return entries
@@ -188,54 +178,6 @@ def _by_block(index: list[IndexEntry], keys: npt.NDArray[np.object_]) -> Iterato
     places = np.searchsorted(firsts, keys, side="right") - 1
     for i in np.unique(places[places >= 0]):
         yield int(i), keys[places == i]
-
-
-def _root_entries(payload: bytes, count: int, limit: int) -> list[IndexEntry]:
-    return [IndexEntry(blocks.row_of(e.key), e.offset, e.size) for e in _meta_entries(payload, count, limit)]
-
-
-def _meta_entries(payload: bytes, count: int, limit: int) -> list[IndexEntry]:
-    """Entries of a root index as they stand; what may follow (the middle key of large indexes) is left."""
-    if not 0 <= count <= len(payload) // (_INDEX_ENTRY.size + 1):
-        raise FormatError(f"an HFile index of {len(payload)} bytes with {count} entries")
-    result = []
-    at = 0
-    for _ in range(count):
-        if at + _INDEX_ENTRY.size > len(payload):
-            raise FormatError("an HFile index ends within an entry")
-        offset, size = _INDEX_ENTRY.unpack_from(payload, at)
-        length, at = blocks.hadoop_varint(payload, at + _INDEX_ENTRY.size)
-        if not 0 <= length <= len(payload) - at:
-            raise FormatError(f"an HFile index has a key of {length} bytes")
-        result.append(_entry(payload[at : at + length], offset, size, limit))
-        at += length
-    return result
-
-
-def _leaf_entries(payload: bytes, limit: int) -> list[IndexEntry]:
-    """Entries of an index block below the root."""
-    try:
-        (count,) = _INT.unpack_from(payload)
-        if not 0 <= count <= len(payload) // _INT.size:
-            raise FormatError(f"an HFile index of {len(payload)} bytes with {count} entries")
-        places = struct.unpack_from(f">{count + 1}i", payload, _INT.size)
-        start = _INT.size * (count + 2)
-        result = []
-        for begin, end in itertools.pairwise(places):
-            if not 0 <= begin <= end <= len(payload) - start:
-                raise FormatError("an HFile index has entries outside of it")
-            offset, size = _INDEX_ENTRY.unpack_from(payload, start + begin)
-            key = payload[start + begin + _INDEX_ENTRY.size : start + end]
-            result.append(_entry(blocks.row_of(key), offset, size, limit))
-        return result
-    except struct.error as e:
-        raise FormatError(f"an HFile index cannot be parsed: {e}") from e
-
-
-def _entry(key: bytes, offset: int, size: int, limit: int) -> IndexEntry:
-    if not 0 <= offset <= offset + size <= limit:
-        raise FormatError(f"an HFile index names a block of {size} bytes at {offset}, beyond the blocks")
-    return IndexEntry(key, offset, size)
 
 
 def _parse_info(payload: bytes) -> dict[str, bytes]:
