@@ -1,4 +1,4 @@
-"""Whether a table was written with the bucket index, which no property says and later options may leave out.
+"""Whether a table was written with the bucket index, which properties hardly ever say and options may leave out.
 
 With it the id of a file group begins with the number of its bucket, eight digits in the place of the first eight of a
 random UUID, and a key may only be in the file group of its bucket. With consistent hashing ids are random, and what
@@ -28,6 +28,9 @@ def bucket_evidence(client: TableMetaClient) -> str | None:
     One listing of a small folder and the metadata of one commit; all files are listed only if those of that commit are
     suspicious.
     """
+    properties = client.config.properties
+    if properties.get("hoodie.index.type", "").upper() == "BUCKET":
+        return "its properties say hoodie.index.type=BUCKET"
     if client.storage.list_dirs(BUCKET_FOLDER):
         return f"there is a folder {BUCKET_FOLDER!r}"
     active = client.active_timeline()

@@ -42,6 +42,12 @@ def test_folder_of_the_bucket_index(tmp_path: Path) -> None:
         check_not_bucketed(table.client())
 
 
+def test_properties_that_name_the_bucket_index(tmp_path: Path) -> None:
+    table = HandMadeTable(tmp_path, properties={"hoodie.index.type": "BUCKET"})
+    with pytest.raises(UnsupportedTableError, match=r"hoodie\.index\.type=BUCKET"):
+        check_not_bucketed(table.client())
+
+
 def test_a_table_of_apache_hudi_with_buckets(tmp_path: Path) -> None:
     archive = Path(__file__).parents[2] / "golden/tables/v8_mor_bucket.zip"
     shutil.unpack_archive(archive, tmp_path)
