@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
+from pyhudi.format.log import LogOptions, LogSchema, LogSlice, LogWriter
 from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.meta import add_meta_columns
 from pyhudi.storage import open_storage
 from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.timeline.active import ActiveTimeline
@@ -110,6 +112,99 @@ class HandMadeTable:
         )
         self.active.complete(inflight, metadata.encode(self.version, action), at(done if done is not None else n))
 
+    def log(
+        self,
+        n: int,
+        files: Mapping[tuple[str, str], Rows],
+        *,
+        base: int | None = None,
+        deletes: Mapping[tuple[str, str], Sequence[str]] | None = None,
+        positions: bool = False,
+        schema: pa.Schema | None = None,
+        columns: Sequence[str] | None = None,
+        data_format: str = "avro",
+        roll_back: int | None = None,
+        done: int | None = None,
+    ) -> None:
+        """A deltacommit that writes log files: (partition, file id) → records, and keys of ``deletes``.
+
+        ``base``: the base instant of the slices (version 6 and ``positions``; default: the write itself). ``columns``:
+        partial updates that have only these. ``roll_back``: undo that instant.
+        """
+        schema = schema or self.schema
+        deletes = deletes or {}
+        base = n if base is None else base
+        stats = []
+        for partition, file_id in dict.fromkeys((*files, *deletes)):
+            where = LogSlice(file_id, at(base if self.version < 8 else n), f"0-{n}-0", n if self.version < 8 else 1)
+            own = schema if columns is None else pa.schema([schema.field(c) for c in columns])
+            written = add_meta_columns(own)
+            fields = [f for f in self.properties.get("hoodie.table.ordering.fields", "").split(",") if f]
+            ordering = pa.schema([schema.field(f) for f in fields])
+            folder = self.root / partition
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / ".hoodie_partition_metadata").write_text("commitTime=0\n")
+            storage = open_storage(str(folder))
+            writer = LogWriter(
+                storage.open_output,
+                where,
+                at(n),
+                LogSchema(to_avro(written, "t"), ordering, self.version),
+                options=LogOptions(data_format=data_format),
+                base_instant=at(base) if positions else None,
+                partial=columns is not None,
+            )
+            with writer:
+                keys = self._keys_of(base, partition, file_id) if positions else []
+                rows = files.get((partition, file_id), ())
+                if rows:
+                    named = pa.Table.from_pylist([self._with_meta(row, n, partition, file_id) for row in rows], written)
+                    writer.write(named, _places([str(row["id"]) for row in rows], keys))
+                gone = list(deletes.get((partition, file_id), ()))
+                if gone:
+                    table = {"_hoodie_record_key": gone, "_hoodie_partition_path": [partition] * len(gone)}
+                    nothing = {f.name: pa.nulls(len(gone), f.type) for f in ordering}
+                    writer.delete(pa.table(table | nothing), _places(gone, keys))
+                if roll_back is not None:
+                    writer.roll_back(at(roll_back))
+                made = writer.close()
+            for file in made:
+                path = f"{partition}/{file.name}" if partition else file.name
+                stats.append(
+                    {
+                        "partitionPath": partition,
+                        "fileId": file_id,
+                        "path": path,
+                        "prevCommit": at(base),
+                        "logFiles": [file.name],
+                        "numWrites": file.num_records,
+                        "numDeletes": file.num_deletes,
+                        "fileSizeInBytes": file.size,
+                    }
+                )
+        self.active.create_requested(Action.DELTA_COMMIT, at(n))
+        inflight = self.active.to_inflight(self.active.timeline.find(at(n), Action.DELTA_COMMIT))
+        metadata = CommitMetadata("UPSERT", write_stats(stats), {"schema": to_avro(schema, "t")})
+        data = metadata.encode(self.version, Action.DELTA_COMMIT)
+        self.active.complete(inflight, data, at(done if done is not None else n))
+
+    def _keys_of(self, n: int, partition: str, file_id: str) -> list[str]:
+        """The keys of a base file, in the order of its rows."""
+        file = self.root / partition / self._name(file_id, n)
+        keys: list[str] = pq.read_table(file, columns=["_hoodie_record_key"])["_hoodie_record_key"].to_pylist()
+        return keys
+
+    @staticmethod
+    def _with_meta(row: Mapping[str, Any], n: int, partition: str, file_id: str) -> dict[str, Any]:
+        return {
+            "_hoodie_commit_time": at(row.get("_n", n)),
+            "_hoodie_commit_seqno": f"{at(n)}_0_0",
+            "_hoodie_record_key": str(row["id"]),
+            "_hoodie_partition_path": partition,
+            "_hoodie_file_name": file_id,
+            **{name: value for name, value in row.items() if name != "_n"},
+        }
+
     def instant(self, n: int, action: str, record: Mapping[str, Any]) -> None:
         """A completed instant of another action, with the fields of its result that matter."""
         self.active.create_requested(action, at(n), b"")
@@ -176,6 +271,12 @@ class HandMadeTable:
             "numWrites": len(rows),
             "fileSizeInBytes": (folder / name).stat().st_size,
         }
+
+
+def _places(wanted: Sequence[str], keys: Sequence[str]) -> pa.Array | None:
+    """Where keys are in a base file."""
+    at_key = {key: i for i, key in enumerate(keys)}
+    return pa.array([at_key.get(key) for key in wanted], pa.int64()) if keys else None
 
 
 def _keygen(partition_fields: str) -> str:

@@ -27,19 +27,6 @@ NOT_YET: dict[str, tuple[str, ...]] = {
 }
 """Subject of the missing feature → ``table:kind`` of the queries that wait for it."""
 
-NOT_YET_ON_SPARK: dict[str, tuple[str, ...]] = {
-    **NOT_YET,
-    "merge-on-read: merging log files on Spark": tuple(
-        f"{name}:{kind}"
-        for name in NAMES
-        if "_mor_" in name
-        for kind in ("snapshot", "time_travel", "incremental")
-        # its last clustering left base files alone
-        if name != "v9_mor_cluster_restore" or kind == "time_travel"
-    ),
-}
-"""The same for our Spark reader."""
-
 TIMESTAMP_PARTITION = ("v9_cow_ts_keygen", "created")
 """Table and column of a timestamp key generator: the files hold numbers, Apache Hudi shows them as text."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.golden.expected import NOT_YET_ON_SPARK, answers_error, cases, check, unpack
+from tests.golden.expected import answers_error, cases, check, unpack
 from tests.spark_arrow import to_arrow
 
 import pyhudi
@@ -28,7 +28,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("golden")
 
 
-@pytest.mark.parametrize(("name", "kind"), cases(NOT_YET_ON_SPARK))
+@pytest.mark.parametrize(("name", "kind"), cases())
 def test_golden(name: str, kind: str, tables: Path, active: SparkSession) -> None:
     golden = unpack(name, tables)
     for query in golden.queries(kind):

@@ -14,12 +14,11 @@ from tests.unit.storage.s3_server import running_s3_server
 
 from pyhudi import HudiTable
 from pyhudi.config import Options
-from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.errors import QueryError
 from pyhudi.read.query import Query
 from pyhudi.spark.load import load_table
 from pyhudi.spark.reader import read
 from pyhudi.storage import open_storage
-from pyhudi.timeline.instants import Action
 
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 PATH = {"pyhudi.read.partition.values": "path"}
@@ -266,16 +265,6 @@ def test_an_empty_table(spark, tmp_path):
     table.write(10, {("a", "f1"): [{"id": "1", "p": "a", "v": 1}]})
     frame = load(spark, table, **{"as.of.instant": at(5)})
     assert frame.count() == 0
-
-
-def test_slices_with_logs_are_refused(spark, tmp_path):
-    table = HandMadeTable(tmp_path / "t", properties={"hoodie.table.type": "MERGE_ON_READ"})
-    table.write(10, {("a", "f1"): [{"id": "1", "p": "a", "v": 1}]}, action=Action.DELTA_COMMIT)
-    table.write(20, {}, action=Action.DELTA_COMMIT)
-    (table.root / "a" / f".f1_{at(20)}.log.1_0-0-0").write_bytes(b"")
-    with pytest.raises(UnsupportedTableError, match="read_optimized"):
-        load(spark, table)
-    assert load(spark, table, **{"hoodie.datasource.query.type": "read_optimized"}).count() == 1
 
 
 def test_time_travel_by_argument(spark, years):

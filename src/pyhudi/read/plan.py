@@ -7,7 +7,7 @@ run the same one. Its tasks are an Arrow table, one row per file slice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -82,22 +82,18 @@ class ScanPlan:
     @property
     def needs_merging(self) -> int:
         """How many tasks have log files."""
-        counts = pc.list_value_length(self.tasks["log_paths"])
-        return int(pc.sum(pc.greater(counts, 0)).as_py() or 0)
+        return int(pc.sum(self._has_logs()).as_py() or 0)
 
-    def require_base_files_only(self) -> None:
-        """Refuse slices that only a merging reader can answer.
+    def with_logs(self) -> ScanPlan:
+        """The part of the plan whose slices have log files."""
+        return replace(self, tasks=self.tasks.filter(self._has_logs()))
 
-        Raises:
-            UnsupportedTableError: some slices have log files.
-        """
-        logs = self.needs_merging
-        if logs:
-            raise UnsupportedTableError(
-                f"{logs} of {self.tasks.num_rows} file slices have log files, and merging them on Spark is not built "
-                "yet; scan(…).to_arrow() reads them in this process. Or set hoodie.datasource.query.type to "
-                "'read_optimized' (scan(read_optimized=True)) for the rows as of the last compaction"
-            )
+    def without_logs(self) -> ScanPlan:
+        """The part whose slices are base files alone."""
+        return replace(self, tasks=self.tasks.filter(pc.invert(self._has_logs())), merging=None)
+
+    def _has_logs(self) -> pa.ChunkedArray:
+        return pc.greater(pc.list_value_length(self.tasks["log_paths"]), 0)
 
     def explain(self) -> str:
         """What is read and what was left out, in a few lines of text."""

@@ -3,6 +3,7 @@
 Base files go to Spark's own readers, so that column pruning, filter push-down and vectorised decoding are Spark's.
 Files that hold narrower types than the table are read as they are and cast. What Spark cannot read (its Hadoop has no
 file system for the place, or a column is not to be had from path or file) our Arrow reader reads on the executors.
+Slices with log files are merged there (`pyhudi.spark.merged`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.plan import ScanPlan, plan_scan
 from pyhudi.read.query import Query
 from pyhudi.spark.files import read_files
+from pyhudi.spark.merged import merged_rows
 from pyhudi.spark.partition_columns import PartitionColumns, partition_columns
 from pyhudi.spark.types import spark_schema
 
@@ -48,7 +50,8 @@ def read(
 
     Raises:
         QueryError: the query cannot be answered.
-        UnsupportedTableError: merging is needed, or the table uses something that cannot be read.
+        UnsupportedTableError: the table uses something that cannot be read, or has log files and merges them by a
+            merger that is not registered.
     """
     table = PinnedTable.of(client)
     return dataframe(spark, table, plan_scan(table, query, filter=filter, columns=columns, opts=settings), settings)
@@ -57,10 +60,22 @@ def read(
 def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None) -> DataFrame:
     """The rows of a plan, with exactly the plan's columns."""
     settings = settings or Options.parse({})
-    plan.require_base_files_only()
     schema = spark_schema(plan.schema)
     if plan.tasks.num_rows == 0:
         return spark.createDataFrame([], schema).select(*map(_quoted, plan.columns))
+    with_logs = plan.with_logs()
+    if not with_logs.tasks.num_rows:
+        return _from_base_files(spark, table, plan, settings)
+    if plan.filter is not None and settings.get_typed(options.READ_ENGINE) is not ReadEngine.ARROW:
+        filter_column(plan.filter)  # the same filters are accepted with logs and without
+    rows = _merged(spark, with_logs)
+    if with_logs.tasks.num_rows == plan.tasks.num_rows:
+        return rows
+    return _union((_from_base_files(spark, table, plan.without_logs(), settings), rows))
+
+
+def _from_base_files(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options) -> DataFrame:
+    """The rows of slices that have no logs."""
     engine = settings.get_typed(options.READ_ENGINE)
     found = None
     if engine is not ReadEngine.ARROW:
@@ -68,6 +83,16 @@ def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings:
     if found is None:
         return _with_arrow(spark, table, plan)
     return _selected(_with_conditions(found, plan), plan)
+
+
+def _merged(spark: SparkSession, plan: ScanPlan) -> DataFrame:
+    """The rows of slices with logs."""
+    rows = merged_rows(spark, plan)
+    if plan.filter is not None and plan.filter.sql is not None:
+        rows = rows.where(plan.filter.sql)
+    for text in plan.query.sql_filters:
+        rows = rows.where(text)
+    return rows.select(*map(_quoted, plan.columns))
 
 
 # --- Spark's own readers ---------------------------------------------------------------------------------------------

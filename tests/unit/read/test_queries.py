@@ -206,7 +206,7 @@ def test_no_incremental_query_without_meta_columns(tmp_path):
         read(table, **since("000"))
 
 
-def test_slices_with_logs_are_merged_but_not_on_spark(tmp_path):
+def test_slices_with_logs_are_merged(tmp_path):
     table = HandMadeTable(tmp_path / "t", properties={"hoodie.table.type": "MERGE_ON_READ"})
     table.write(10, {("a", "f1"): [row("x", 1, 10)]}, action=Action.DELTA_COMMIT)
     table.write(20, {}, action=Action.DELTA_COMMIT)
@@ -214,8 +214,8 @@ def test_slices_with_logs_are_merged_but_not_on_spark(tmp_path):
     pinned = PinnedTable.of(table.client())
     plan = plan_scan(pinned)
     assert plan.needs_merging == 1
-    with pytest.raises(UnsupportedTableError, match=r"1 of 1 file slices have log files.*read_optimized"):
-        plan.require_base_files_only()
+    assert plan.with_logs().tasks.num_rows == 1
+    assert plan.without_logs().tasks.num_rows == 0
     assert read(table) == read(table, **{TYPE: "read_optimized"}) == read(table, **as_of(10)) == [("x", 1, 10)]
 
 

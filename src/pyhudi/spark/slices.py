@@ -1,0 +1,107 @@
+"""File slices on their way to Spark's tasks: an Arrow table cut into pieces, one for each task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.merge.filegroup import FileSlice
+from pyhudi.read.plan import ScanPlan
+from pyhudi.spark.types import spark_schema
+
+_LARGEST_PIECE = 64 * 1024 * 1024
+_OPENING = 4 * 1024 * 1024
+"""To open the files of a slice is taken to cost as much as to read so many bytes, as Spark itself does."""
+_PIECES_PER_CORE = 4
+_DEFAULT_PARALLELISM = 16
+
+SliceWork = Callable[[FileSlice], Iterator[pa.RecordBatch]]
+Batches = Iterable[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class SlicePieces:
+    """Slices for tasks: the n-th piece is an Arrow stream of those for the n-th task, compressed. ``path_columns`` name
+    the columns of partition values in it."""
+
+    pieces: tuple[bytes, ...]
+    path_columns: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> SlicePieces:
+        """The slices of a plan, large ones first. ``whole``: their base files are read, too, not the logs alone."""
+        slices = _with_path_values(plan)
+        logs = np.add.reduceat(*_flattened(slices["log_sizes"])) if slices.num_rows else np.zeros(0, np.int64)
+        base = pc.fill_null(slices["base_size"], 0).to_numpy() if whole else 0
+        sizes = logs + base + _OPENING
+        order = np.argsort(-sizes, kind="stable")
+        target = min(_LARGEST_PIECE, max(_OPENING, int(sizes.sum()) // (parallelism * _PIECES_PER_CORE)))
+        piece = (np.cumsum(sizes[order]) - 1) // target if len(order) else order
+        cuts = np.flatnonzero(np.diff(piece, prepend=-1))
+        sorted_slices = slices.take(pa.array(order))
+        ends = np.append(cuts[1:], len(order))
+        found = (sorted_slices.slice(a, b - a) for a, b in zip(cuts.tolist(), ends.tolist(), strict=True))
+        return cls(tuple(map(_packed, found)), plan.path_columns)
+
+    def slices(self, number: int) -> Iterator[FileSlice]:
+        """Those of a piece."""
+        with pa.ipc.open_stream(self.pieces[number]) as reader:
+            rows: list[dict[str, Any]] = reader.read_all().to_pylist()
+        for row in rows:
+            yield FileSlice.of(row, {name: row[name] for name in self.path_columns})
+
+
+def run_on_slices(spark: SparkSession, pieces: SlicePieces, work: SliceWork, schema: pa.Schema) -> DataFrame:
+    """What ``work`` gives for each slice, in tasks of one piece each. It and all that it holds is pickled."""
+
+    def task(batches: Batches) -> Iterator[pa.RecordBatch]:
+        # Arrow's own threads would compete with the other tasks of the executor
+        pa.set_cpu_count(1)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for file_slice in pieces.slices(number):
+                    yield from work(file_slice)
+
+    count = len(pieces.pieces)
+    return spark.range(0, count, 1, count).mapInArrow(task, spark_schema(schema))
+
+
+def parallelism(spark: SparkSession) -> int:
+    """About how many tasks run at a time, as far as the settings of the session tell."""
+    for key in ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism"):
+        value = spark.conf.get(key, None)
+        if value is not None and value.isdigit():
+            return max(1, int(value))
+    return _DEFAULT_PARALLELISM
+
+
+def _with_path_values(plan: ScanPlan) -> pa.Table:
+    slices = plan.tasks.combine_chunks()
+    if not plan.path_columns:
+        return slices
+    values = plan.partition_values
+    which = pc.index_in(slices["partition"], value_set=values["partition"].combine_chunks())
+    for name in plan.path_columns:
+        slices = slices.append_column(name, values[name].take(which))
+    return slices
+
+
+def _flattened(lists: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """The values of lists, none of which is empty, and where each begins."""
+    counts = pc.list_value_length(lists).to_numpy()
+    return pc.list_flatten(lists).to_numpy(), np.cumsum(counts) - counts
+
+
+def _packed(slices: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, slices.schema, options=options) as writer:
+        writer.write_table(slices)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

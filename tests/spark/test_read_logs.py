@@ -1,0 +1,279 @@
+"""Merge-on-read queries as Spark DataFrames: slices in every state, and what Spark skips."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.rows import assert_same_rows
+from tests.spark_arrow import to_arrow
+from tests.tables import HandMadeTable, at
+
+import pyhudi
+from pyhudi import HudiTable
+from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.merge.registry import unregister_merger
+from pyhudi.spark.load import load_table
+from pyhudi.timeline.instants import Action
+
+MOR = {"hoodie.table.type": "MERGE_ON_READ"}
+EVENT_TIME = {**MOR, "hoodie.record.merge.mode": "EVENT_TIME_ORDERING", "hoodie.table.ordering.fields": "v"}
+HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+READ_OPTIMIZED = {"hoodie.datasource.query.type": "read_optimized"}
+BEGIN = "hoodie.datasource.read.begin.instanttime"
+INCREMENTAL = {"hoodie.datasource.query.type": "incremental"}
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("w", pa.string())])
+
+
+def row(key: str, v: int, w: str = "base", p: str = "a") -> dict[str, object]:
+    return {"id": key, "p": p, "v": v, "w": w}
+
+
+def load(spark: SparkSession, table: HandMadeTable, **options: str) -> DataFrame:
+    return load_table(spark, str(table.root), options)
+
+
+def values(frame: DataFrame, *columns: str) -> list[tuple]:
+    return sorted((tuple(row) for row in frame.select(*columns).collect()), key=str)
+
+
+def check(spark: SparkSession, table: HandMadeTable, **options: str) -> pa.Table:
+    """The rows on Spark are those of the local reader."""
+    found = to_arrow(load(spark, table, **options))
+    as_of = options.get("as.of.instant")
+    begin = options.get(BEGIN)
+    optimized = options.get("hoodie.datasource.query.type") == "read_optimized"
+    local = HudiTable.for_path(str(table.root)).scan(as_of=as_of, begin=begin, read_optimized=optimized).to_arrow()
+    assert_same_rows(found, local)
+    assert found.column_names == local.column_names
+    return found
+
+
+def make(path, version: int = 9, properties: dict[str, str] = MOR, **more: object) -> HandMadeTable:
+    """Three base files: f1 and f3 in partition a, f2 in b."""
+    table = HandMadeTable(path / "t", version, schema=SCHEMA, properties=dict(properties), **more)
+    prefix = "p=" if HIVE.items() <= properties.items() else ""
+    files = {
+        (f"{prefix}a", "f1"): [row(f"k{i}", 10) for i in range(6)],
+        (f"{prefix}b", "f2"): [row(f"m{i}", 10, p="b") for i in range(3)],
+        (f"{prefix}a", "f3"): [row(f"n{i}", 10) for i in range(3)],
+    }
+    table.write(10, files, action=Action.DELTA_COMMIT)
+    return table
+
+
+@pytest.mark.parametrize("positions", [True, False], ids=["positions", "keys"])
+@pytest.mark.parametrize("data_format", ["avro", "parquet"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_updates_inserts_and_deletes(spark, tmp_path, version, data_format, positions):
+    table = make(tmp_path, version)
+    how = {"base": 10, "positions": positions and version >= 8, "data_format": data_format}
+    table.log(20, {("a", "f1"): [row("k1", 1, "log"), row("k4", 1, "log")]}, deletes={("a", "f1"): ["k0"]}, **how)
+    new = [] if positions else [row("new", 1, "log")]
+    changed = {("a", "f1"): [row("k1", 2, "later"), *new], ("b", "f2"): [row("m0", 5, "log", "b")]}
+    table.log(30, changed, deletes={("a", "f1"): ["k5"]}, **how)
+    check(spark, table)
+    changes = {"k1": "later", "k4": "log", "m0": "log"} | ({} if positions else {"new": "log"})
+    assert values(load(spark, table).where("w != 'base'"), "id", "w") == sorted(changes.items())
+    assert load(spark, table).count() == 10 + len(new)
+    optimized = load(spark, table, **READ_OPTIMIZED)
+    assert values(optimized, "w") == [("base",)] * 12
+    assert check(spark, table, **{"as.of.instant": at(20)}).num_rows == 11
+    begin = at(20)
+    changes = load(spark, table, **INCREMENTAL, **{BEGIN: begin})
+    assert values(changes, "id", "w") == sorted({"k1": "later", "m0": "log", **{r["id"]: "log" for r in new}}.items())
+
+
+@pytest.mark.parametrize("positions", [True, False], ids=["positions", "keys"])
+def test_event_time(spark, tmp_path, positions):
+    table = make(tmp_path, properties=EVENT_TIME)
+    how = {"base": 10, "positions": positions}
+    rows = [row("k0", 9, "late"), row("k1", 10, "tie"), row("k2", 11, "newer"), row("k3", 30, "winner")]
+    table.log(20, {("a", "f1"): rows}, **how)
+    table.log(30, {("a", "f1"): [row("k3", 20, "late")]}, deletes={("a", "f1"): ["k4"]}, **how)
+    check(spark, table)
+    found = values(load(spark, table).where("w != 'base'"), "id", "w")
+    assert found == [("k1", "tie"), ("k2", "newer"), ("k3", "winner")]
+    assert "k4" not in {key for (key,) in values(load(spark, table), "id")}
+
+
+def test_slices_of_logs_alone(spark, tmp_path):
+    table = make(tmp_path)
+    table.log(20, {("c", "f9"): [row("x", 1, "log", "c"), row("y", 1, "log", "c")]})
+    table.log(30, {("c", "f9"): [row("x", 2, "later", "c")]}, deletes={("c", "f9"): ["y"]})
+    check(spark, table)
+    assert values(load(spark, table).where("p = 'c'"), "id", "w") == [("x", "later")]
+    assert load(spark, table, **READ_OPTIMIZED).count() == 12
+
+
+def test_a_rollback_in_the_log(spark, tmp_path):
+    table = make(tmp_path, 6)
+    table.log(20, {("a", "f1"): [row("k1", 1, "undone")]}, base=10)
+    table.log(30, {("a", "f1"): [row("k2", 1, "log")]}, base=10, roll_back=20)
+    check(spark, table)
+    assert values(load(spark, table).where("w != 'base'"), "id", "w") == [("k2", "log")]
+
+
+@pytest.mark.parametrize("positions", [True, False], ids=["positions", "keys"])
+def test_partial_updates(spark, tmp_path, positions):
+    table = make(tmp_path, 8)
+    how = {"base": 10, "positions": positions}
+    table.log(20, {("a", "f1"): [{"id": "k1", "w": "part"}, {"id": "k2", "w": "part"}]}, columns=["w"], **how)
+    table.log(30, {("a", "f1"): [{"id": "k2", "v": 3}]}, columns=["v"], **how)
+    check(spark, table)
+    assert values(load(spark, table).where("w = 'part'"), "id", "v") == [("k1", 10), ("k2", 3)]
+
+
+def test_columns_that_came_later(spark, tmp_path):
+    table = make(tmp_path)
+    wider = pa.schema([*SCHEMA, pa.field("x", pa.float64())])
+    table.log(20, {("a", "f1"): [row("k1", 1, "log") | {"x": 1.5}]}, base=10, positions=True, schema=wider)
+    table.log(30, {("a", "f1"): [row("k2", 1, "log")]}, base=10, positions=True, schema=wider)
+    table.write(40, {("b", "f4"): [row("q", 1, "base", "b") | {"x": 2.5}]}, action=Action.DELTA_COMMIT, schema=wider)
+    check(spark, table)
+    assert values(load(spark, table).where("x is not null"), "id", "x") == [("k1", 1.5), ("q", 2.5)]
+    assert "x" not in load(spark, table, **{"as.of.instant": at(10)}).columns
+
+
+TOTAL = "0c8dd8a2-0001-4000-8000-000000000001"
+
+
+def total_merger() -> pyhudi.RecordMerger:
+    """Adds up v. Its class is local, so that it is pickled by value, as that of a notebook is."""
+
+    class Total(pyhudi.RecordMerger):
+        strategy_id = TOTAL
+        columns = ("v",)
+
+        def merge(self, older: pyhudi.Records, newer: pyhudi.Records) -> pyhudi.Records:
+            at_v = newer.rows.schema.get_field_index("v")
+            total = pc.add(older.rows.column(at_v), newer.rows.column(at_v))
+            return newer.with_rows(newer.rows.set_column(at_v, newer.rows.schema.field(at_v), total))
+
+    return Total()
+
+
+@pytest.fixture
+def total() -> Iterator[None]:
+    pyhudi.register_merger(total_merger())
+    yield
+    unregister_merger(TOTAL)
+
+
+@pytest.mark.usefixtures("total")
+@pytest.mark.parametrize("positions", [True, False], ids=["positions", "keys"])
+def test_a_merger_of_the_user(spark, tmp_path, positions):
+    custom = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": TOTAL}
+    table = make(tmp_path, properties={**MOR, **custom})
+    how = {"base": 10, "positions": positions}
+    table.log(20, {("a", "f1"): [row("k1", 1, "log")]}, **how)
+    table.log(30, {("a", "f1"): [row("k1", 2, "later"), row("k2", 5, "log")]}, **how)
+    check(spark, table)
+    assert values(load(spark, table).where("v != 10"), "id", "v", "w") == [("k1", 13, "later"), ("k2", 15, "log")]
+    unregister_merger(TOTAL)
+    with pytest.raises(UnsupportedTableError, match=TOTAL):
+        load(spark, table)
+    assert load(spark, table, **READ_OPTIMIZED).count() == 12
+
+
+@pytest.mark.parametrize("style", [{}, HIVE], ids=["plain", "hive"])
+@pytest.mark.parametrize(
+    ("filter", "expected"),
+    [
+        ([("v", "=", 1)], ["k1", "m0"]),
+        ([("v", "=", 1), ("p", "=", "a")], ["k1"]),
+        ([("id", "in", ["k1", "k2", "m1"])], ["k1", "k2", "m1"]),
+        ([("_hoodie_record_key", "=", "k1")], ["k1"]),
+        ("v = 1 and w = 'log'", ["k1", "m0"]),
+        ("v > 1 and p = 'b'", ["m1", "m2"]),
+    ],
+)
+def test_filters_and_columns_of_a_scan(spark, tmp_path, style, filter, expected):
+    table = make(tmp_path, properties={**MOR, **style})
+    prefix = "p=" if style else ""
+    logs = {(f"{prefix}a", "f1"): [row("k1", 1, "log")], (f"{prefix}b", "f2"): [row("m0", 1, "log", "b")]}
+    table.log(20, logs, base=10, positions=True)
+    scan = HudiTable.for_path(str(table.root)).scan(filter, ["id"])
+    frame = scan.to_spark(spark)
+    assert frame.columns == ["id"]
+    assert [key for (key,) in values(frame, "id")] == expected
+    if not isinstance(filter, str):
+        assert sorted(scan.to_arrow()["id"].to_pylist()) == expected
+    narrow = HudiTable.for_path(str(table.root)).scan(columns=["w", "id"]).to_spark(spark)
+    assert values(narrow.where("w = 'log'"), "w", "id") == [("log", "k1"), ("log", "m0")]
+
+
+def test_a_pyarrow_expression_is_not_for_spark(spark, tmp_path):
+    table = make(tmp_path)
+    table.log(20, {("a", "f1"): [row("k1", 1, "log")]}, base=10)
+    with pytest.raises(QueryError, match="pyarrow expression, which Spark cannot evaluate"):
+        HudiTable.for_path(str(table.root)).scan(pc.field("v") > 1).to_spark(spark)
+
+
+@pytest.mark.parametrize("options", [{}, {"pyhudi.read.engine": "arrow"}], ids=["spark", "arrow"])
+@pytest.mark.parametrize("style", [{}, HIVE], ids=["plain", "hive"])
+def test_partition_columns_that_only_paths_hold(spark, tmp_path, options, style):
+    own = pa.schema([("id", pa.string()), ("v", pa.int64())])
+    drop = {"hoodie.datasource.write.drop.partition.columns": "true", **MOR, **style}
+    table = HandMadeTable(tmp_path / "t", schema=own, properties=drop)
+    prefix = "p=" if style else ""
+    files = {(f"{prefix}{n}", f"f{n}"): [{"id": n, "v": 1}, {"id": f"{n}2", "v": 1}] for n in "xyz"}
+    table.write(10, files, action=Action.DELTA_COMMIT)
+    table.log(20, {(f"{prefix}x", "fx"): [{"id": "x", "v": 2}]}, base=10, positions=True)
+    frame = load(spark, table, **options)
+    expected = [("x", "x", 2), ("x2", "x", 1), ("y", "y", 1), ("y2", "y", 1), ("z", "z", 1), ("z2", "z", 1)]
+    assert values(frame, "id", "p", "v") == expected
+    assert values(frame.where("p = 'x'"), "id") == [("x",), ("x2",)]
+
+
+def test_virtual_keys(spark, tmp_path):
+    table = make(tmp_path, meta_columns=False)
+    table.log(20, {("a", "f1"): [row("k1", 1, "log"), row("new", 1, "log")]}, deletes={("a", "f1"): ["k2"]})
+    check(spark, table)
+    assert values(load(spark, table).where("w = 'log'"), "id") == [("k1",), ("new",)]
+
+
+def test_orc_base_files(spark, tmp_path):
+    table = make(tmp_path, extension="orc")
+    table.log(20, {("a", "f1"): [row("k1", 1, "log")]}, base=10)
+    check(spark, table)
+
+
+def test_what_spark_skips(spark, tmp_path, capsys):
+    """Slices without logs are Spark's own scan, with pruned columns and pushed filters."""
+    table = make(tmp_path)
+    table.log(20, {("a", "f1"): [row("k1", 1, "log")]}, base=10, positions=True)
+    capsys.readouterr()
+    load(spark, table).where("v = 1").select("id").explain()
+    text = capsys.readouterr().out
+    assert re.search(r"PushedFilters: \[[^\]]*EqualTo\(v,1\)", text)
+    assert "ReadSchema: struct<id:string,v:bigint>" in text
+
+
+def test_options_of_format_hudi(spark, tmp_path):
+    table = make(tmp_path)
+    table.log(20, {("a", "f1"): [row("k1", 1, "log")]}, base=10, positions=True)
+    pyhudi.activate(spark)
+    try:
+        reader = spark.read.format("hudi")
+        assert values(reader.load(str(table.root)).where("v = 1"), "id") == [("k1",)]
+        optimized = spark.read.format("hudi").options(**READ_OPTIMIZED).load(str(table.root))
+        assert optimized.where("v = 1").count() == 0
+        old = spark.read.format("hudi").option("as.of.instant", at(10)).load(str(table.root))
+        assert old.where("v = 1").count() == 0
+    finally:
+        pyhudi.deactivate()
+
+
+def test_a_missing_log_file_says_so(spark, tmp_path):
+    table = make(tmp_path)
+    table.log(20, {("a", "f1"): [row("k1", 1, "log")]}, base=10)
+    frame = load(spark, table)
+    for log in table.root.glob("a/.f1_*"):
+        log.unlink()
+    with pytest.raises(Exception, match="a cleaner has removed it since the query was planned"):
+        frame.count()
