@@ -22,6 +22,7 @@ from pyhudi.storage import open_storage
 
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 PATH = {"pyhudi.read.partition.values": "path"}
+FILES = {"pyhudi.read.partition.values": "file"}
 YEARS = pa.schema([("id", pa.string()), ("year", pa.int32()), ("v", pa.int64()), ("wide", pa.string())])
 
 
@@ -83,8 +84,27 @@ def test_hive_style_partitions_are_pruned_by_spark(spark, years, capsys):
     assert values(frame, "id") == [("k2008-1",), ("k2009-1",)]
 
 
-def test_other_partitions_are_skipped_by_statistics(spark, plain_years, capsys):
-    frame = load(spark, plain_years).where("year = 2003").select("id")
+def test_other_partitions_are_skipped_as_constants_where_they_are_few(spark, tmp_path, capsys):
+    table = HandMadeTable(tmp_path / "t", 9, "year", YEARS)
+    table.write(10, {(f"{y}", f"f{y}"): _rows(y) for y in range(2000, 2010)})
+    frame = load(spark, table).where("year = 2003").select("id", "year")
+    text = plan_text(frame, capsys)
+    assert text.count("FileScan") == 1
+    assert "Union" not in text
+    assert "ReadSchema: struct<id:string>" in text
+    for year in range(2004, 2010):  # files that are not there cannot have been opened
+        table.remove(10, f"{year}", f"f{year}")
+    assert values(frame, "id", "year") == [(f"k2003-{i}", 2003) for i in range(3)]
+
+
+def test_constants_change_nothing_but_the_work(spark, plain_years):
+    constant, held = load(spark, plain_years), load(spark, plain_years, **FILES)
+    assert constant.schema == held.schema
+    assert values(constant, *held.columns) == values(held, *held.columns)
+
+
+def test_other_partitions_are_skipped_by_statistics_of_files(spark, plain_years, capsys):
+    frame = load(spark, plain_years, **FILES).where("year = 2003").select("id")
     text = plan_text(frame, capsys)
     assert "EqualTo(year,2003)" in text
     assert "ReadSchema: struct<id:string,year:int>" in text
@@ -93,7 +113,7 @@ def test_other_partitions_are_skipped_by_statistics(spark, plain_years, capsys):
 
 def test_other_partitions_are_skipped_by_path_where_there_are_many(spark, tmp_path, capsys):
     table = HandMadeTable(tmp_path / "t", 9, "year", YEARS)
-    table.write(10, {(f"{y}", f"f{y}"): _rows(y) for y in range(2000, 2010)})
+    table.write(10, {(f"{y}", f"f{y}"): _rows(y) for y in range(1990, 2010)})
     frame = load(spark, table, **PATH).where("year = 2003").select("id", "year")
     text = plan_text(frame, capsys)
     assert re.search(r"DataFilters: \[.*file_path", text)

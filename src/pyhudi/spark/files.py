@@ -7,14 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
 
 from pyhudi.spark.settings import session_setting
 
 _GLOB_CHARACTERS = re.compile(r"([\\{}\[\]*?])")
 _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _LISTED_BY_THE_DRIVER = 10_000
+_SPARKS_OWN_THRESHOLD = 32
 
 
 def read_files(
@@ -24,26 +26,42 @@ def read_files(
 
     With ``base_path`` Spark takes the values of columns from hive-style folders below it, and prunes by them.
     """
-    orc = [u for u in uris if u.endswith(".orc")]
-    parquet = [u for u in uris if not u.endswith(".orc")]
-    parts = [
-        _read(spark, kind, schema, paths, base_path) for kind, paths in (("parquet", parquet), ("orc", orc)) if paths
-    ]
-    return reduce(lambda a, b: a.unionByName(b), parts)
+    return FileReader(spark, schema, base_path).read(uris)
 
 
-def _read(spark: SparkSession, kind: str, schema: StructType, uris: Sequence[str], base_path: str | None) -> DataFrame:
-    reader = spark.read.format(kind).schema(schema)
-    if kind == "parquet":
+class FileReader:
+    """:func:`read_files` for several lots of files; what Spark is told about all of them it is told once."""
+
+    def __init__(self, spark: SparkSession, schema: StructType, base_path: str | None = None) -> None:
+        self._spark = spark
+        self._schema = schema
+        self._options = {} if base_path is None else {"basePath": escape_glob(base_path)}
+        self._readers: dict[str, DataFrameReader] = {}
+
+    def read(self, uris: Sequence[str]) -> DataFrame:
+        """The rows of some files. Threads may call it side by side."""
+        orc = [u for u in uris if u.endswith(".orc")]
+        parquet = [u for u in uris if not u.endswith(".orc")]
+        parts = [self._read(kind, lot) for kind, lot in (("parquet", parquet), ("orc", orc)) if lot]
+        return reduce(lambda a, b: a.unionByName(b), parts)
+
+    def _read(self, kind: str, uris: Sequence[str]) -> DataFrame:
+        reader = self._readers.get(kind)
+        if reader is None:
+            reader = self._readers[kind] = self._reader(kind)
+        with read_settings(self._spark, len(uris)):
+            rows = reader.load([escape_glob(uri) for uri in uris])
+            if is_remote():
+                _ = rows.schema  # under Connect nothing happens before it is asked for
+            return rows
+
+    def _reader(self, kind: str) -> DataFrameReader:
+        reader = self._spark.read.format(kind).schema(self._schema).options(**self._options)
+        if kind != "parquet":
+            return reader
         # Hudi's writers keep the proleptic Gregorian calendar, but not all of them sign the footer as Spark does
-        reader = reader.option("datetimeRebaseMode", "CORRECTED").option("int96RebaseMode", "CORRECTED")
-        reader = reader.option("mergeSchema", "false")
-    if base_path is not None:
-        reader = reader.option("basePath", escape_glob(base_path))
-    with _listed_by_the_driver(spark, len(uris)):
-        rows = reader.load([escape_glob(uri) for uri in uris])
-        _ = rows.schema  # under Connect nothing happens before it is asked for
-        return rows
+        calendar = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+        return reader.options(mergeSchema="false", **calendar)
 
 
 def escape_glob(uri: str) -> str:
@@ -52,9 +70,15 @@ def escape_glob(uri: str) -> str:
 
 
 @contextmanager
-def _listed_by_the_driver(spark: SparkSession, files: int) -> Iterator[None]:
-    """Spark asks for the status of each file it is given, above 32 of them by a job with a task per file, which takes
-    seconds where the driver takes milliseconds."""
+def read_settings(spark: SparkSession, files: int) -> Iterator[None]:
+    """Settings of the session for :func:`read_files`; set around several calls they are set once.
+
+    Spark asks for the status of each file it is given, above 32 of them by a job with a task per file, which takes
+    seconds where the driver takes milliseconds.
+    """
+    if files <= _SPARKS_OWN_THRESHOLD:
+        yield
+        return
     before = spark.conf.get(_LISTING_THRESHOLD, None)
     if files > _LISTED_BY_THE_DRIVER or before is None or not before.isdigit() or int(before) >= files:
         yield

@@ -1,18 +1,18 @@
 """Where the values of partition columns come from, so that Spark can leave out files of other partitions.
 
-Spark prunes files by a filter on a partition column in two ways. Hive-style folders it decodes itself. For other styles
-the column is an expression over the file's path, which Spark evaluates for each file before reading any (and for each
-row that is then read). Where the path does not tell the exact value the column is read from the files, whose row groups
-are still skipped by their statistics.
+Spark prunes files by a filter on a partition column in three ways. Hive-style folders it decodes itself. For other
+styles each partition is read by itself while they are few, and the column is a constant: Spark drops the partitions
+whose constants contradict the filter, and rows cost nothing. With many partitions the column is an expression over the
+file's path, which Spark evaluates for each file before reading any (and for each row that is then read). Where the path
+does not tell the exact value the column is read from the files, whose row groups are still skipped by their statistics.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 MANY_FILES = 64
 """From so many files on it is worth some work per row to open only those of the right partitions."""
 
-_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.=/+,:;@~-]*")
+FEW_PARTITIONS = 16
+"""Up to so many partitions each is read by itself; planning costs some milliseconds for each."""
+
+_ESCAPE = r"%[0-9A-Fa-f]{2}"
+_PLAIN_PATH = r"^[A-Za-z0-9_.=/+,:;@~-]*$"
 _READ_AS_TEXT = (
     pa.types.is_string,
     pa.types.is_int32,
@@ -48,17 +51,21 @@ _READ_AS_TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumns:
-    """``discovered``: Spark decodes hive-style folders. ``expressions``: columns computed from the file's path."""
+    """How the partition columns of some partitions are had.
 
+    ``discovered``: Spark decodes hive-style folders. ``constants``: values of columns that are the same in all rows.
+    ``expressions``: columns computed from the file's path. With none of them, files hold the columns.
+    """
+
+    partitions: pa.Array
     discovered: bool = False
+    constants: Mapping[str, Any] = field(default_factory=dict)
     expressions: Mapping[str, Column] = field(default_factory=dict)
 
 
-def partition_columns(
-    table: PinnedTable, plan: ScanPlan, settings: Options
-) -> list[tuple[pa.Table, PartitionColumns]] | None:
-    """The plan's tasks, split by where their partition columns come from; None when Spark cannot get at some values:
-    partition columns that it finds neither in path nor file, and times in ORC files.
+def partition_columns(table: PinnedTable, plan: ScanPlan, settings: Options) -> list[PartitionColumns] | None:
+    """The plan's partitions, split by where their partition columns come from; None when Spark cannot get at some
+    values: partition columns that it finds neither in path nor file, and times in ORC files.
 
     Raises:
         QueryError: there are such times, and Spark is to read them.
@@ -70,6 +77,8 @@ def partition_columns(
                 "out pyhudi.read.engine"
             )
         return None
+    every = plan.partition_values["partition"].combine_chunks()
+    from_files = PartitionColumns(every)
     wish = settings.get_typed(options.READ_PARTITION_VALUES)
     fields = [f.name for f in partition_fields(table.config)]
     readable = bool(fields) and all(
@@ -77,21 +86,24 @@ def partition_columns(
     )
     forced = bool(plan.path_columns)
     if not readable or (wish is PartitionValues.FILE and not forced):
-        return None if forced else [(plan.tasks, PartitionColumns())]
+        return None if forced else [from_files]
     if table.config.hive_style:
-        usable, way = _decodable(table, plan, fields, forced), PartitionColumns(discovered=True)
+        usable = _decodable(table, plan, fields, forced)
+        ways = [PartitionColumns(usable, discovered=True)]
+    elif len(every) <= FEW_PARTITIONS:
+        usable = _trusted(plan, fields, forced)
+        ways = _constants(plan, fields, usable)
     elif forced or wish is PartitionValues.PATH or plan.tasks.num_rows >= MANY_FILES:
-        usable, way = _plain(plan, fields, forced), PartitionColumns(expressions=_expressions(plan, fields))
+        usable = _plain(plan, fields, forced)
+        ways = [PartitionColumns(usable, expressions=_expressions(plan, fields))]
     else:
-        return [(plan.tasks, PartitionColumns())]
-    by_path = plan.tasks.filter(pc.is_in(plan.tasks["partition"], value_set=pa.array(usable, pa.string())))
-    if by_path.num_rows == plan.tasks.num_rows:
-        return [(plan.tasks, way)]
+        return [from_files]
+    if len(usable) == len(every):
+        return ways
     if forced:
         return None
-    rest = plan.tasks.filter(pc.invert(pc.is_in(plan.tasks["partition"], value_set=pa.array(usable, pa.string()))))
-    parts = [(by_path, way), (rest, PartitionColumns())]
-    return [(tasks, columns) for tasks, columns in parts if tasks.num_rows]
+    rest = every.filter(pc.invert(pc.is_in(every, value_set=usable)))
+    return [*ways, PartitionColumns(rest)] if len(usable) else [from_files]
 
 
 def _has_orc_times(plan: ScanPlan) -> bool:
@@ -109,29 +121,39 @@ def _reads_as_text(kind: pa.DataType) -> bool:
     return any(test(kind) for test in _READ_AS_TEXT)
 
 
-def _decodable(table: PinnedTable, plan: ScanPlan, fields: list[str], forced: bool) -> list[str]:
+def _decodable(table: PinnedTable, plan: ScanPlan, fields: list[str], forced: bool) -> pa.Array:
     """Partitions whose folders Spark decodes to the exact values; it always undoes percent escapes."""
-    escaped = table.config.url_encode
-    return [
-        p
-        for p in _trusted(plan, fields, forced)
-        if (escaped or not _ESCAPE.search(p)) and p.count("/") == len(fields) - 1
-    ]
+    trusted = _trusted(plan, fields, forced)
+    usable = _one_folder_each(trusted, fields)
+    if not table.config.url_encode:
+        usable = pc.and_not(usable, pc.match_substring_regex(trusted, _ESCAPE))
+    return trusted.filter(usable)
 
 
-def _plain(plan: ScanPlan, fields: list[str], forced: bool) -> list[str]:
+def _plain(plan: ScanPlan, fields: list[str], forced: bool) -> pa.Array:
     """Partitions with one folder per field and no character that paths may show in another form."""
-    return [p for p in _trusted(plan, fields, forced) if _PLAIN_PATH.fullmatch(p) and p.count("/") == len(fields) - 1]
+    trusted = _trusted(plan, fields, forced)
+    return trusted.filter(pc.and_(_one_folder_each(trusted, fields), pc.match_substring_regex(trusted, _PLAIN_PATH)))
 
 
-def _trusted(plan: ScanPlan, fields: list[str], forced: bool) -> list[str]:
+def _one_folder_each(partitions: pa.Array, fields: list[str]) -> pa.BooleanArray:
+    return pc.equal(pc.count_substring(partitions, "/"), len(fields) - 1)
+
+
+def _trusted(plan: ScanPlan, fields: list[str], forced: bool) -> pa.Array:
     values = plan.partition_values
-    if forced:
-        paths: list[str] = values["partition"].to_pylist()
-        return paths
-    exact = reduce(pc.and_, (values[f"exact_{i}"] for i in range(len(fields))))
-    trusted: list[str] = values.filter(exact)["partition"].to_pylist()
-    return trusted
+    if not forced:
+        values = values.filter(reduce(pc.and_, (values[f"exact_{i}"] for i in range(len(fields)))))
+    return values["partition"].combine_chunks()
+
+
+def _constants(plan: ScanPlan, fields: list[str], partitions: pa.Array) -> list[PartitionColumns]:
+    """A way for each partition."""
+    values = plan.partition_values.filter(pc.is_in(plan.partition_values["partition"], value_set=partitions))
+    return [
+        PartitionColumns(pa.array([row["partition"]], pa.string()), constants={f: row[f] for f in fields})
+        for row in values.to_pylist()
+    ]
 
 
 def _expressions(plan: ScanPlan, fields: list[str]) -> dict[str, Column]:

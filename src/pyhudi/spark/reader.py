@@ -15,22 +15,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import DataType
 
 from pyhudi.config import Options, options
 from pyhudi.config.values import ReadEngine
 from pyhudi.errors import QueryError
 from pyhudi.format.columns import COMMIT_TIME
 from pyhudi.read.commit_times import CommitTimes
-from pyhudi.read.file_schemas import FilePart, file_parts
 from pyhudi.read.filters import Filter, RowFilter
 from pyhudi.read.local import TaskReader, tasks_of
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.plan import ScanPlan, plan_scan
 from pyhudi.read.query import Query
-from pyhudi.spark.files import read_files
 from pyhudi.spark.merged import merged_rows
-from pyhudi.spark.partition_columns import PartitionColumns, partition_columns
+from pyhudi.spark.native import quoted, read_natively
 from pyhudi.spark.types import spark_schema
 
 if TYPE_CHECKING:
@@ -62,7 +59,7 @@ def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings:
     settings = settings or Options.parse({})
     schema = spark_schema(plan.schema)
     if plan.tasks.num_rows == 0:
-        return spark.createDataFrame([], schema).select(*map(_quoted, plan.columns))
+        return spark.createDataFrame([], schema).select(*map(quoted, plan.columns))
     with_logs = plan.with_logs()
     if not with_logs.tasks.num_rows:
         return _from_base_files(spark, table, plan, settings)
@@ -71,7 +68,7 @@ def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings:
     rows = _merged(spark, with_logs)
     if with_logs.tasks.num_rows == plan.tasks.num_rows:
         return rows
-    return _union((_from_base_files(spark, table, plan.without_logs(), settings), rows))
+    return _from_base_files(spark, table, plan.without_logs(), settings).union(rows)
 
 
 def _from_base_files(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options) -> DataFrame:
@@ -79,7 +76,7 @@ def _from_base_files(spark: SparkSession, table: PinnedTable, plan: ScanPlan, se
     engine = settings.get_typed(options.READ_ENGINE)
     found = None
     if engine is not ReadEngine.ARROW:
-        found = _natively(spark, table, plan, settings, required=engine is ReadEngine.SPARK)
+        found = read_natively(spark, table, plan, settings, required=engine is ReadEngine.SPARK)
     if found is None:
         return _with_arrow(spark, table, plan)
     return _selected(_with_conditions(found, plan), plan)
@@ -92,76 +89,7 @@ def _merged(spark: SparkSession, plan: ScanPlan) -> DataFrame:
         rows = rows.where(plan.filter.sql)
     for text in plan.query.sql_filters:
         rows = rows.where(text)
-    return rows.select(*map(_quoted, plan.columns))
-
-
-# --- Spark's own readers ---------------------------------------------------------------------------------------------
-
-
-def _natively(
-    spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options, *, required: bool
-) -> DataFrame | None:
-    """The unfiltered rows of all files with all columns, or None when Spark cannot read them."""
-    parts = partition_columns(table, plan, settings)
-    if parts is None:
-        if required:
-            raise QueryError(
-                f"Spark cannot take the values of the partition columns {', '.join(plan.path_columns)} from paths; "
-                "leave out pyhudi.read.engine"
-            )
-        return None
-    try:
-        return _union(
-            _read_part(spark, table, plan, ways, part)
-            for tasks, ways in parts
-            for part in file_parts(table, plan, tasks)
-        )
-    except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
-        if required or not _cannot_reach(e):
-            raise
-        return None
-
-
-def _read_part(
-    spark: SparkSession, table: PinnedTable, plan: ScanPlan, ways: PartitionColumns, part: FilePart
-) -> DataFrame:
-    """The rows of files of one kind, with the columns and types of the plan."""
-    uris = [table.storage.uri(path) for path in part.tasks["base_path"].to_pylist()]
-    names = {c: part.names.get(c, c) for c in plan.schema.names}
-    held = pa.schema([part.held.field(c).with_name(n) for c, n in names.items() if n is not None])
-    rows = read_files(spark, spark_schema(held), uris, base_path=table.storage.uri() if ways.discovered else None)
-    changed = {name: column.alias(name) for name, column in ways.expressions.items()}
-    for field in plan.schema:
-        name = names[field.name]
-        if field.name in changed:
-            continue
-        if name is None:
-            changed[field.name] = sf.lit(None).cast(_spark_type(field)).alias(field.name)
-        elif part.held.field(field.name).type != field.type:
-            changed[field.name] = _widened(name, part.held.field(field.name).type, field).alias(field.name)
-        elif name != field.name:
-            changed[field.name] = sf.col(_quoted(name)).alias(field.name)
-    # Spark puts the columns of folders last; a select costs calls to the JVM for each column, milliseconds in all
-    if not changed and not ways.discovered:
-        return rows
-    return rows.select(*(changed.get(name, _quoted(name)) for name in plan.schema.names))
-
-
-def _widened(name: str, held: pa.DataType, field: pa.Field) -> Column:
-    column = sf.col(_quoted(name))
-    if pa.types.is_float32(held) and pa.types.is_float64(field.type):
-        column = column.cast("string")  # 0.1 stays 0.1, as the original widens
-    return column.cast(_spark_type(field))
-
-
-def _spark_type(field: pa.Field) -> DataType:
-    return spark_schema(pa.schema([field])).fields[0].dataType
-
-
-def _cannot_reach(error: Exception) -> bool:
-    """Whether Spark's Hadoop has no file system for the place."""
-    text = str(error)
-    return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)
+    return rows.select(*map(quoted, plan.columns))
 
 
 # --- our reader on the executors -------------------------------------------------------------------------------------
@@ -257,12 +185,4 @@ def _term(name: str, op: str, value: Any) -> Column:
 
 
 def _selected(rows: DataFrame, plan: ScanPlan) -> DataFrame:
-    return rows if list(plan.columns) == plan.schema.names else rows.select(*map(_quoted, plan.columns))
-
-
-def _union(parts: Iterable[DataFrame]) -> DataFrame:
-    return reduce(lambda a, b: a.unionByName(b), parts)
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
+    return rows if list(plan.columns) == plan.schema.names else rows.select(*map(quoted, plan.columns))

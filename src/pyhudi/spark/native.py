@@ -1,0 +1,143 @@
+"""Base files of a scan plan through Spark's own readers.
+
+Files are read in parts: by what they hold (narrower types than the table's are cast, other names renamed), and by where
+the values of their partition columns come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from multiprocessing.pool import ThreadPool
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import DataType
+
+from pyhudi.errors import QueryError
+from pyhudi.read.file_schemas import FilePart, file_parts
+from pyhudi.spark.files import FileReader, read_settings
+from pyhudi.spark.partition_columns import PartitionColumns, partition_columns
+from pyhudi.spark.types import spark_schema
+
+if TYPE_CHECKING:
+    from pyhudi.config import Options
+    from pyhudi.read.pinned import PinnedTable
+    from pyhudi.read.plan import ScanPlan
+
+_PLANNERS = 4
+"""Threads that ask Spark for the parts of a query; most of their time is waiting for it."""
+
+
+def read_natively(
+    spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options, *, required: bool
+) -> DataFrame | None:
+    """The unfiltered rows of all base files with all columns, or None when Spark cannot read them.
+
+    Raises:
+        QueryError: Spark cannot read them, though that is ``required``.
+    """
+    ways = partition_columns(table, plan, settings)
+    if ways is None:
+        if required:
+            raise QueryError(
+                f"Spark cannot take the values of the partition columns {', '.join(plan.path_columns)} from paths; "
+                "leave out pyhudi.read.engine"
+            )
+        return None
+    try:
+        with read_settings(spark, plan.tasks.num_rows):
+            return _read(spark, table, plan, ways)
+    except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
+        if required or not _cannot_reach(e):
+            raise
+        return None
+
+
+def _read(spark: SparkSession, table: PinnedTable, plan: ScanPlan, ways: list[PartitionColumns]) -> DataFrame:
+    parts = []
+    for held in file_parts(table, plan, plan.tasks):
+        reader = _PartReader(spark, table, plan, held)
+        for way in ways:
+            tasks = held.tasks.filter(pc.is_in(held.tasks["partition"], value_set=way.partitions))
+            if tasks.num_rows:
+                parts.append((reader, way, tasks))
+    if len(parts) == 1:
+        reader, way, tasks = parts[0]
+        return reader.read(way, tasks)
+    with ThreadPool(min(len(parts), _PLANNERS)) as pool:
+        return _union(pool.starmap(_PartReader.read, parts))
+
+
+class _PartReader:
+    """Reads files that hold the same, giving the columns and types of the plan."""
+
+    def __init__(self, spark: SparkSession, table: PinnedTable, plan: ScanPlan, part: FilePart) -> None:
+        self._table, self._schema = table, plan.schema
+        names = {c: part.names.get(c, c) for c in plan.schema.names}
+        held = pa.schema([part.held.field(c).with_name(n) for c, n in names.items() if n is not None])
+        self._as_named = held.names == plan.schema.names
+        self._changed = {f.name: c for f in plan.schema if (c := _changed(f, names[f.name], part.held)) is not None}
+        schema = spark_schema(held)
+        self._files = FileReader(spark, schema)
+        self._in_folders = FileReader(spark, schema, table.storage.uri())
+
+    def read(self, way: PartitionColumns, tasks: pa.Table) -> DataFrame:
+        """The rows of some of the files. Threads may call it side by side."""
+        uris = [self._table.storage.uri(path) for path in tasks["base_path"].to_pylist()]
+        rows = (self._in_folders if way.discovered else self._files).read(uris)
+        constants = {name: _constant(value, self._schema.field(name)) for name, value in way.constants.items()}
+        changed = {**self._changed, **way.expressions, **constants}
+        # a select costs calls to the JVM for each column, milliseconds in all. Spark puts the columns of folders last
+        if self._as_named and not way.discovered:
+            return rows.withColumns(changed) if changed else rows
+        names = self._schema.names
+        return rows.select(*(changed[n].alias(n) if n in changed else quoted(n) for n in names))
+
+
+def _changed(field: pa.Field, name: str | None, held: pa.Schema) -> Column | None:
+    """How a column of the plan is made from what files hold; None: they have it as it is."""
+    if name is None:
+        return sf.lit(None).cast(_spark_type(field))
+    kind = held.field(field.name).type
+    if kind != field.type:
+        return _widened(name, kind, field)
+    return sf.col(quoted(name)) if name != field.name else None
+
+
+def _widened(name: str, held: pa.DataType, field: pa.Field) -> Column:
+    column = sf.col(quoted(name))
+    if pa.types.is_float32(held) and pa.types.is_float64(field.type):
+        column = column.cast("string")  # 0.1 stays 0.1, as the original widens
+    return column.cast(_spark_type(field))
+
+
+def _constant(value: object, field: pa.Field) -> Column:
+    """Optimised to the literal; but nullable, as the column is in all other ways."""
+    return sf.when(sf.lit(True), sf.lit(value).cast(_spark_type(field).simpleString()))
+
+
+def _spark_type(field: pa.Field) -> DataType:
+    return spark_schema(pa.schema([field])).fields[0].dataType
+
+
+def _union(parts: Sequence[DataFrame]) -> DataFrame:
+    """The rows of parts with the same columns. Halves are joined, because Spark looks through all of a union's parts
+    whenever another one is added."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return _union(parts[:half]).union(_union(parts[half:]))
+
+
+def _cannot_reach(error: Exception) -> bool:
+    """Whether Spark's Hadoop has no file system for the place."""
+    text = str(error)
+    return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark's column functions take it, whatever characters it has."""
+    return f"`{name.replace('`', '``')}`"
