@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import threading
 import time
@@ -17,6 +18,9 @@ from pyhudi.storage import posix
 from pyhudi.storage.base import Storage
 from pyhudi.storage.faults import FaultyStorage
 from pyhudi.storage.local import LocalStorage
+
+_NOT_WORTH_A_THREAD = 0.005
+_log = logging.getLogger(__name__)
 
 _registry_guard = threading.Lock()
 _registry: dict[str, threading.Lock] = {}
@@ -129,6 +133,48 @@ class FolderLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+class LingeringLock:
+    """A lock that may have to be kept for longer than its holder has work: it is given back when the time is over, and
+    the holder goes on meanwhile.
+
+    One object has one user. Taking it again waits until it was given back; so does the end of the interpreter.
+    """
+
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
+        self._until = 0.0
+        self._leaving: threading.Thread | None = None
+
+    def keep_until(self, moment: float) -> None:
+        """Do not give the lock back before a moment of the monotonic clock."""
+        self._until = max(self._until, moment)
+
+    def __enter__(self) -> Self:
+        if self._leaving is not None:
+            self._leaving.join()
+            self._leaving = None
+        self._lock.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        left = self._until - time.monotonic()
+        if left <= _NOT_WORTH_A_THREAD:
+            time.sleep(max(left, 0.0))
+            self._lock.release()
+            return
+        self._leaving = threading.Thread(target=self._leave, args=(left,), name="pyhudi-lock", daemon=False)
+        self._leaving.start()
+
+    def _leave(self, seconds: float) -> None:
+        time.sleep(seconds)
+        try:
+            self._lock.release()
+        except Exception as failure:  # its lease runs out, or who wants it next says who has it
+            _log.warning("a lock was not given back: %s", failure)
 
 
 def host_lock(storage: Storage, folder: str = ".hoodie") -> Lock:

@@ -106,7 +106,7 @@ def _put_into(config: TableConfig, tx: Transaction, done: Instant, metadata: Com
     entry = active.to_inflight(entry)
     completion = None
     if config.layout.version >= 2:
-        with InstantGenerator(tx.storage, tx.options, config.timezone).reserve(locked=True) as slot:
+        with InstantGenerator(tx.storage, tx.options, config.timezone, lock=tx.lock).reserve(locked=True) as slot:
             completion = slot.take(done.requested)
     return active.complete(entry, metadata.encode(config.version, Action.REPLACE_COMMIT), completion)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from pyhudi.errors import ConflictError, StorageError, TransactionError
 from pyhudi.metadata.detach import detach_metadata_table
+from pyhudi.storage.locking import LingeringLock
 from pyhudi.table.config import TableConfig
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active import ActiveTimeline
@@ -134,6 +135,11 @@ class Transaction:
         return self._entry.action
 
     @property
+    def lock(self) -> LingeringLock:
+        """The table's lock."""
+        return self._generator.lock
+
+    @property
     def markers(self) -> Markers:
         """Where every data file of the write is announced before it is begun."""
         return Markers(self.storage, self.instant)
@@ -201,7 +207,7 @@ class Transaction:
         """Roll the write back, by a rollback action; nothing when it is committed or aborted already."""
         if self._finished:
             return
-        with self._lock:
+        with self.lock:
             active = self._active.reload()
             found = active.timeline.find(self.instant, self.action)
             if found is not None and not found.is_completed:

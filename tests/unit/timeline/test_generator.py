@@ -73,24 +73,60 @@ def test_instants_rise_among_processes(tmp_path: Path):
     assert in_time == sorted(in_time)
 
 
-def test_the_skew_is_waited_out_under_the_lock(storage: Storage):
-    generator = InstantGenerator(storage, {MAX_CLOCK_SKEW: "60"}, lock=InProcessLock("skew"))
+def test_nobody_gets_the_lock_before_the_skew_is_over(storage: Storage):
+    generator = InstantGenerator(storage, {MAX_CLOCK_SKEW: "1000"}, lock=InProcessLock("skew"))
     other = InProcessLock("skew")
-    with generator.reserve() as slot:
-        begun = time.monotonic()
-        slot.take()
-        assert time.monotonic() - begun > 0.05
-        assert not other.acquire(0)
+    begun = time.monotonic()
+    generator.next()
+    assert time.monotonic() - begun < 0.9  # the one who has the time goes on
+    assert not other.acquire(0)
+    assert other.acquire(5)
+    assert time.monotonic() - begun >= 1
+    other.release()
 
 
-def test_work_hides_the_wait(storage: Storage, monkeypatch: pytest.MonkeyPatch):
+def test_the_next_time_of_the_same_writer_waits_too(storage: Storage):
     generator = InstantGenerator(storage, {MAX_CLOCK_SKEW: "60"})
-    waits: list[float] = []
-    with generator.reserve() as slot:
-        time.sleep(0.07)
-        monkeypatch.setattr(time, "sleep", waits.append)
+    begun = time.monotonic()
+    for _ in range(3):
+        generator.next()
+    assert time.monotonic() - begun >= 0.12
+
+
+def test_a_time_that_was_not_taken_keeps_nobody_waiting(storage: Storage):
+    generator = InstantGenerator(storage, {MAX_CLOCK_SKEW: "60000"}, lock=InProcessLock("untaken"))
+    with generator.reserve():
+        pass
+    assert InProcessLock("untaken").acquire(0)
+
+
+def test_the_lock_is_kept_after_an_error_too(storage: Storage):
+    generator = InstantGenerator(storage, {MAX_CLOCK_SKEW: "1000"}, lock=InProcessLock("error"))
+
+    def fail_after_taking() -> None:
+        with generator.reserve() as slot:
+            slot.take()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_after_taking()
+    assert not InProcessLock("error").acquire(0)
+
+
+def test_times_within_a_lock_that_is_held_keep_it(storage: Storage):
+    generator = InstantGenerator(storage, {MAX_CLOCK_SKEW: "1000"}, lock=InProcessLock("held"))
+    with generator.lock, generator.reserve(locked=True) as slot:
         slot.take()
-    assert waits == [0.0]
+    assert not InProcessLock("held").acquire(0)
+    assert InProcessLock("held").acquire(5)
+
+
+def test_work_hides_the_wait(storage: Storage):
+    generator = InstantGenerator(storage, {MAX_CLOCK_SKEW: "60"}, lock=InProcessLock("work"))
+    with generator.reserve() as slot:
+        slot.take()
+        time.sleep(0.07)
+    assert InProcessLock("work").acquire(0)
 
 
 def test_a_clock_that_was_set_back(storage: Storage):
