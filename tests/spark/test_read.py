@@ -22,7 +22,6 @@ from pyhudi.storage import open_storage
 
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 PATH = {"pyhudi.read.partition.values": "path"}
-FILES = {"pyhudi.read.partition.values": "file"}
 YEARS = pa.schema([("id", pa.string()), ("year", pa.int32()), ("v", pa.int64()), ("wide", pa.string())])
 
 
@@ -87,7 +86,7 @@ def test_hive_style_partitions_are_pruned_by_spark(spark, years, capsys):
 def test_other_partitions_are_skipped_as_constants_where_they_are_few(spark, tmp_path, capsys):
     table = HandMadeTable(tmp_path / "t", 9, "year", YEARS)
     table.write(10, {(f"{y}", f"f{y}"): _rows(y) for y in range(2000, 2010)})
-    frame = load(spark, table).where("year = 2003").select("id", "year")
+    frame = load(spark, table, **PATH).where("year = 2003").select("id", "year")
     text = plan_text(frame, capsys)
     assert text.count("FileScan") == 1
     assert "Union" not in text
@@ -98,13 +97,13 @@ def test_other_partitions_are_skipped_as_constants_where_they_are_few(spark, tmp
 
 
 def test_constants_change_nothing_but_the_work(spark, plain_years):
-    constant, held = load(spark, plain_years), load(spark, plain_years, **FILES)
+    constant, held = load(spark, plain_years, **PATH), load(spark, plain_years)
     assert constant.schema == held.schema
     assert values(constant, *held.columns) == values(held, *held.columns)
 
 
 def test_other_partitions_are_skipped_by_statistics_of_files(spark, plain_years, capsys):
-    frame = load(spark, plain_years, **FILES).where("year = 2003").select("id")
+    frame = load(spark, plain_years).where("year = 2003").select("id")
     text = plan_text(frame, capsys)
     assert "EqualTo(year,2003)" in text
     assert "ReadSchema: struct<id:string,year:int>" in text

@@ -23,5 +23,5 @@ READ_PARTITION_VALUES = choice(
     "pyhudi.read.partition.values",
     PartitionValues.AUTO,
     "Where partition columns come from under Spark when path and file agree: paths let Spark skip whole files, files "
-    "cost nothing per row; auto: paths for hive-style tables, for few partitions (as constants) and for many files.",
+    "cost nothing per row; auto: paths for hive-style tables and for many files.",
 )
