@@ -7,6 +7,7 @@ from pyhudi.config.values import (
     BloomType,
     DuplicatePolicy,
     IndexType,
+    LogBlockFormat,
     Operation,
     OrcCodec,
     OutputTimestampType,
@@ -104,6 +105,31 @@ ORC_MAX_FILE_SIZE = integer(
 ORC_STRIPE_SIZE = integer("hoodie.orc.stripe.size", 64 * _MB, "Bytes of an ORC stripe.", least=1)
 ORC_BLOCK_SIZE = integer("hoodie.orc.block.size", 120 * _MB, "Bytes of a file system block, for ORC.", least=1)
 ORC_CODEC = choice("hoodie.orc.compression.codec", OrcCodec.ZLIB, "Compression of ORC files.")
+
+# --- log files -----------------------------------------------------------------------------------------------------
+
+LOG_BLOCK_FORMAT = choice(
+    "hoodie.logfile.data.block.format", LogBlockFormat.AVRO, "What the records of a log block are written as."
+)
+LOG_MAX_SIZE = integer(
+    "hoodie.logfile.max.size", 1024 * _MB, "Size at which a write goes on with another log file, in bytes.", least=1
+)
+LOG_BLOCK_MAX_SIZE = integer(
+    "hoodie.logfile.data.block.max.size",
+    256 * _MB,
+    "Bytes of a log block, about, which a task keeps in memory.",
+    least=1,
+)
+WRITE_RECORD_POSITIONS = flag(
+    "hoodie.write.record.positions",
+    True,
+    "Whether log blocks say at which rows of the base file their records are (from table version 8 on).",
+)
+SMALL_FILE_GROUP_CANDIDATES = integer(
+    "hoodie.merge.small.file.group.candidates.limit",
+    1,
+    "Merge-on-read tables: how many small base files of a partition, the smallest first, take new records.",
+)
 
 # --- bloom filters and indexes -------------------------------------------------------------------------------------
 

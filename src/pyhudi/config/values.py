@@ -122,6 +122,14 @@ class ParquetCodec(StrEnum):
     UNCOMPRESSED = "uncompressed"
 
 
+class LogBlockFormat(StrEnum):
+    """What the records of a log block are written as."""
+
+    AVRO = "avro"
+    PARQUET = "parquet"
+    HFILE = "hfile"
+
+
 class OrcCodec(StrEnum):
     """Compression of ORC stripes."""
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
-from pyhudi.config.values import DuplicatePolicy, Operation
+from pyhudi.config.values import DuplicatePolicy, Operation, TableType
 from pyhudi.errors import ConflictError, RecordKeyError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.keygen import KeySpec
@@ -24,19 +24,23 @@ from pyhudi.spark.tagging import KeyLookup, tag, untagged
 from pyhudi.spark.write_job import WriteJob
 from pyhudi.table.fsview import SLICE_SCHEMA, FileSystemView
 from pyhudi.timeline.active import ActiveTimeline
+from pyhudi.timeline.instants import Action
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.conflicts import GROUP_SCHEMA, pending_clustering_groups, pending_compaction_groups
+from pyhudi.transaction.conflicts import PENDING_SCHEMA, pending_clustering_groups, pending_compaction_groups
 from pyhudi.write.columns import FILE_ID
+from pyhudi.write.existing import check_base_holds_keys
 from pyhudi.write.groups import in_groups
-from pyhudi.write.guards import check_log_free
-from pyhudi.write.profile import SMALL_FILES_SCHEMA, average_record_size
+from pyhudi.write.logs import LOG_SLICES_SCHEMA, appended_groups, log_slices
+from pyhudi.write.profile import SMALL_FILES_SCHEMA, average_record_size, smallest_files
 from pyhudi.write.settings import sizing
 from pyhudi.write.workload import Workload, plan_workload
 
 _SIZE_HISTORY = 5
 """Commits that are asked for the size of records, as the original does."""
-_LOOKS_UP = frozenset({Operation.UPSERT, Operation.DELETE})
+_UPDATES = frozenset({Operation.UPSERT, Operation.DELETE})
 _FILLS = frozenset({Operation.UPSERT, Operation.INSERT})
+
+_SERVICES = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
 
 _STAY = {options.SIMPLE_UPDATE_PARTITION_PATH.key: False, options.BLOOM_UPDATE_PARTITION_PATH.key: False}
 
@@ -44,18 +48,24 @@ _STAY = {options.SIMPLE_UPDATE_PARTITION_PATH.key: False, options.BLOOM_UPDATE_P
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
     """``rows`` are tagged, and cheap to evaluate thanks to ``cached``; ``slices`` are the file groups as the plan saw
-    them; ``seen`` the completed writes it knew of."""
+    them, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``seen`` the instants it knew of (`known_instants`)."""
 
     rows: DataFrame
     workload: Workload
     slices: pa.Table
+    logs: pa.Table
     seen: frozenset[str]
     cached: Cached
 
 
-def completed_writes(timeline: Timeline | None) -> frozenset[str]:
-    """The requested times of all writes whose files a plan takes into account."""
-    return frozenset() if timeline is None else frozenset(i.requested for i in timeline.writes().completed())
+def known_instants(timeline: Timeline | None) -> frozenset[str]:
+    """The requested times of all instants that a plan takes into account: completed writes, which make the files; what
+    was rolled back, which may leave some; planned table services, which are going to rewrite them."""
+    if timeline is None:
+        return frozenset()
+    done = timeline.completed()
+    counted = [*done.writes(), *done.of_actions(Action.ROLLBACK), *timeline.pending().of_actions(*_SERVICES)]
+    return frozenset(instant.requested for instant in counted)
 
 
 def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> GroupPlan:
@@ -67,27 +77,36 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
     Raises:
         RecordKeyError: keys are missing, or there already although duplicates are to fail.
         ConflictError: a file group to be changed waits for its clustering.
-        UnsupportedTableError: a file group to be changed has log files.
+        UnsupportedTableError: the table has records that only log files hold.
     """
-    slices, busy, clustering = SLICE_SCHEMA.empty_table(), GROUP_SCHEMA.empty_table(), GROUP_SCHEMA.empty_table()
+    slices, clustering, compaction = SLICE_SCHEMA.empty_table(), *2 * [PENDING_SCHEMA.empty_table()]
     if job.client is not None:
         active = job.client.active_timeline()
         slices = FileSystemView.load(job.client, timeline).latest_slices()
-        clustering = pending_clustering_groups(active).select(GROUP_SCHEMA.names)
-        busy = pa.concat_tables([clustering, pending_compaction_groups(active).select(GROUP_SCHEMA.names)])
+        clustering, compaction = pending_clustering_groups(active), pending_compaction_groups(active)
+        if _looks_up(job):
+            check_base_holds_keys(active, slices)
+    busy = pa.concat_tables([clustering, compaction])
     files = sizing(job.opts, job.config.base_file_format)
     small = SMALL_FILES_SCHEMA.empty_table()
     if job.operation in _FILLS and files.small_file_limit:
         small = _small_files(slices, busy, files.small_file_limit)
+        if job.config.table_type is TableType.MERGE_ON_READ:
+            small = smallest_files(small, job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES))
     cached = Cached()
     try:
         rows = _tagged(job, slices, small, instant, cached)
         counts = count_rows(rows)
         _check_duplicates(job, counts)
         record_size = average_record_size(_write_history(job, timeline), files)
-        workload = plan_workload(counts, slices, small, files, record_size)
-        _check_slices(slices, clustering, workload)
-        return GroupPlan(rows, workload, slices, completed_writes(timeline), cached)
+        merge_on_read = job.config.table_type is TableType.MERGE_ON_READ
+        workload = plan_workload(counts, slices, small, files, record_size, logs=merge_on_read)
+        _check_slices(clustering, workload)
+        logs = LOG_SLICES_SCHEMA.empty_table()
+        if merge_on_read:
+            by_slice = job.config.version < 8
+            logs = log_slices(appended_groups(workload), slices, compaction, named_by_slice=by_slice)
+        return GroupPlan(rows, workload, slices, logs, known_instants(timeline), cached)
     except BaseException:
         cached.release()
         raise
@@ -108,7 +127,7 @@ def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cach
         if policy is DuplicatePolicy.NONE:
             # keys are looked for only in the files that the new records may go to
             slices = slices.filter(in_groups(slices, small))
-    elif job.operation not in _LOOKS_UP and policy is DuplicatePolicy.NONE:
+    elif job.operation not in _UPDATES and policy is DuplicatePolicy.NONE:
         slices = slices.slice(0, 0)
     if job.client is None or not slices.num_rows:
         return cached.add(untagged(dedupe(rows, job.merging, global_keys=job.global_keys) if combine else rows))
@@ -142,6 +161,11 @@ def _duplicate_policy(job: WriteJob) -> DuplicatePolicy:
     return job.opts.get_typed(options.INSERT_DUP_POLICY)
 
 
+def _looks_up(job: WriteJob) -> bool:
+    """Whether the write asks the whole table, or the partitions of its rows, for keys."""
+    return job.operation in _UPDATES or _duplicate_policy(job) is not DuplicatePolicy.NONE
+
+
 def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:
     if _duplicate_policy(job) is not DuplicatePolicy.FAIL:
         return
@@ -161,10 +185,8 @@ def _small_files(slices: pa.Table, busy: pa.Table, limit: int) -> pa.Table:
     return free.rename_columns(SMALL_FILES_SCHEMA.names).cast(SMALL_FILES_SCHEMA).sort_by("file_id")
 
 
-def _check_slices(slices: pa.Table, clustering: pa.Table, workload: Workload) -> None:
+def _check_slices(clustering: pa.Table, workload: Workload) -> None:
     touched = workload.groups.filter(pc.is_valid(workload.groups["base_path"]))
-    with_logs = slices.filter(pc.greater(pc.list_value_length(slices["log_paths"]), 0))
-    check_log_free(pc.sum(in_groups(touched, with_logs)).as_py() or 0)
     waiting = touched.filter(in_groups(touched, clustering))
     if waiting.num_rows:
         first = waiting.slice(0, 1).to_pylist()[0]

@@ -6,12 +6,14 @@ timeline, planned on the timeline as it is then. Should another writer commit in
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from pyhudi.config import options
 from pyhudi.config.values import Operation
 from pyhudi.spark.failures import spark_errors
-from pyhudi.spark.group_plan import GroupPlan, completed_writes, plan_groups
+from pyhudi.spark.group_plan import GroupPlan, known_instants, plan_groups
 from pyhudi.spark.routing import route
 from pyhudi.spark.tasks import run_upsert
 from pyhudi.spark.write_job import WriteJob, touched_partitions
@@ -29,7 +31,7 @@ def write_groups(job: WriteJob) -> WriteResult:
             with spark_errors(job):
                 plan = plan_groups(job, None if job.client is None else job.client.active_timeline().timeline)
         with job.transaction() as tx:
-            if plan is None or completed_writes(tx.timeline) != plan.seen:
+            if plan is None or known_instants(tx.timeline) != plan.seen:
                 if plan is not None:
                     plan.cached.release()
                 plan = plan_groups(job, tx.timeline, tx.instant)
@@ -43,7 +45,10 @@ def write_groups(job: WriteJob) -> WriteResult:
 
 def write_planned(job: WriteJob, plan: GroupPlan, instant: str) -> pa.Table:
     """Write the rows of a plan; returns the write stats."""
-    return run_upsert(route(plan.rows, plan.workload, _max_tasks(job)), job.context(instant))
+    context = job.context(instant)
+    if context.logs is not None:
+        context = replace(context, logs=replace(context.logs, slices=plan.logs))
+    return run_upsert(route(plan.rows, plan.workload, _max_tasks(job)), context)
 
 
 def _max_tasks(job: WriteJob) -> int:

@@ -21,6 +21,8 @@ from pyhudi.transaction.outcome import Conflicted
 
 GROUP_SCHEMA = REPLACED_SCHEMA
 """File groups: ``partition`` (relative path) and ``file_id``."""
+PENDING_SCHEMA = GROUP_SCHEMA.append(pa.field("instant", pa.string()))
+"""File groups that a pending table service means to rewrite, and its instant."""
 
 
 def touched_groups(metadata: CommitMetadata) -> pa.Table:
@@ -33,13 +35,13 @@ def touched_groups(metadata: CommitMetadata) -> pa.Table:
 
 
 def pending_clustering_groups(active: ActiveTimeline) -> pa.Table:
-    """File groups that a pending clustering plan means to rewrite (GROUP_SCHEMA and ``instant``)."""
+    """File groups that a pending clustering plan means to rewrite (PENDING_SCHEMA)."""
     plans = active.timeline.pending().of_actions(Action.CLUSTERING, Action.REPLACE_COMMIT)
     return _planned(active, plans, _clustering_groups)
 
 
 def pending_compaction_groups(active: ActiveTimeline) -> pa.Table:
-    """File groups that a pending compaction plan means to rewrite (GROUP_SCHEMA and ``instant``)."""
+    """File groups that a pending compaction plan means to rewrite (PENDING_SCHEMA)."""
     return _planned(active, active.timeline.pending().of_actions(Action.COMPACTION), _compaction_groups)
 
 
@@ -123,7 +125,7 @@ def _planned(active: ActiveTimeline, plans: Timeline, groups_of: Any) -> pa.Tabl
         except FormatError as e:
             raise active.corrupt(requested, e) from e
         rows += [{"partition": p, "file_id": f, "instant": instant.requested} for p, f in groups_of(record)]
-    return pa.Table.from_pylist(rows, schema=GROUP_SCHEMA.append(pa.field("instant", pa.string())))
+    return pa.Table.from_pylist(rows, schema=PENDING_SCHEMA)
 
 
 def _clustering_groups(record: dict[str, Any]) -> list[tuple[str, str]]:

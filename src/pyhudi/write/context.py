@@ -14,6 +14,7 @@ from pyhudi.format.parquet import ParquetOptions
 from pyhudi.merge.rules import Rules
 from pyhudi.schema.meta import add_meta_columns
 from pyhudi.storage import Storage
+from pyhudi.write.logs import LogSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class WriteContext:
     the table keeps those out of its files); ``avro_schema`` is the footer's text for a file of `file_schema`.
     ``rules`` say how incoming rows merge with those of base files. ``hard_deletes`` makes every delete win, whatever
     its ordering value (deletes by key). ``bloom`` is ``None`` where files carry no filter.
+    ``logs`` is None unless updates and deletes go to log files (merge-on-read tables).
     ``partition_metadata_format`` is ``None`` for the usual text form. ``buffer_size`` bounds what a task keeps in
     memory for all its open files. Sizes are bytes.
     """
@@ -43,6 +45,7 @@ class WriteContext:
     max_file_size: int = 120 * 1024 * 1024
     buffer_size: int = 256 * 1024 * 1024
     partition_metadata_format: FileFormat | None = None
+    logs: LogSettings | None = None
 
     @property
     def file_schema(self) -> pa.Schema:

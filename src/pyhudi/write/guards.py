@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import IndexType, Operation, TableType
+from pyhudi.config.values import IndexType, Operation
 from pyhudi.errors import ConfigError, NotAHudiTableError, UnsupportedTableError
 from pyhudi.merge.rules import Rules
 from pyhudi.table.config import TableConfig
@@ -11,7 +11,7 @@ from pyhudi.table.merging import MergeSettings
 from pyhudi.write.operations import DELETING
 
 FILLING = frozenset({Operation.INSERT, Operation.UPSERT, Operation.DELETE})
-"""Operations that write new versions of existing base files."""
+"""Operations that write new versions of existing base files, or log files."""
 KNOWN_INDEXES = frozenset({IndexType.SIMPLE, IndexType.GLOBAL_SIMPLE, IndexType.BLOOM, IndexType.GLOBAL_BLOOM})
 """How keys can be looked up."""
 
@@ -25,11 +25,6 @@ def check_writable(config: TableConfig, merging: MergeSettings, operation: Opera
     name = operation.value
     config.check_readable()
     config.check_writable()
-    if config.table_type is TableType.MERGE_ON_READ and operation in (Operation.UPSERT, Operation.DELETE):
-        raise UnsupportedTableError(
-            f"{name} on a MERGE_ON_READ table writes log files, which is not supported yet; insert, bulk_insert and "
-            "the overwriting operations are"
-        )
     if config.cdc_enabled and operation in FILLING:
         raise UnsupportedTableError(
             f"the table logs its changes (hoodie.table.cdc.enabled=true), and {name} would not log them; "
@@ -69,16 +64,3 @@ def check_table_exists(uri: str, operation: Operation) -> None:
     """
     if operation in DELETING:
         raise NotAHudiTableError(f"there is no Hudi table at {uri!r}, so {operation.value} has nothing to work on")
-
-
-def check_log_free(log_slices: int) -> None:
-    """Refuse merging base files whose newer versions are in log files.
-
-    Raises:
-        UnsupportedTableError: there are such file slices.
-    """
-    if log_slices:
-        raise UnsupportedTableError(
-            f"{log_slices} file slices that the write would have to merge have log files, which is not supported yet; "
-            "compact the table first"
-        )

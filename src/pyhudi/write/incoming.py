@@ -82,6 +82,13 @@ class GroupedRows:
             gone = deleted(rows)
             yield rows.filter(pa.array(~gone)) if gone.any() else rows
 
+    def rest(self, key: GroupKey) -> Iterator[pa.RecordBatch]:
+        """Take what is left of the group, updates, deletes and new records, batch by batch."""
+        while self._head is not None and self._head.key == key:
+            rows = self._head.rows
+            self._head = next(self._pieces, None)
+            yield rows
+
 
 def deleted(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
     """Which incoming rows are deletes."""

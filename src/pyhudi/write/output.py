@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import TransactionError
 from pyhudi.format.basefile import FileSummary, FileWriter, Footer
 from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.filenames import base_file_name
@@ -18,8 +17,8 @@ from pyhudi.format.parquet import BaseFileWriter
 from pyhudi.schema.evolution import conform
 from pyhudi.storage import join_path
 from pyhudi.table.partition_metadata import write_partition_metadata
-from pyhudi.timeline.gate import WriteGate
-from pyhudi.timeline.markers import IOType, Markers
+from pyhudi.timeline.markers import IOType
+from pyhudi.write.announced import AnnouncedFile
 from pyhudi.write.context import TaskId, WriteContext
 
 
@@ -88,11 +87,7 @@ class BaseFileOutput:
             write_partition_metadata(
                 context.storage, partition, context.instant, base_format=context.partition_metadata_format
             )
-        self._storage = context.storage
-        self._gate = WriteGate(context.storage, context.instant)
-        self._markers, self._io_type = Markers(context.storage, context.instant), io_type
-        self._markers.create(partition, self.name, io_type)
-        self._check_gate()
+        self._announced = AnnouncedFile(context.storage, context.instant, partition, self.name, io_type)
         self._stack = ExitStack()
         try:
             sink = self._stack.enter_context(context.storage.open_output(self.path))
@@ -125,17 +120,8 @@ class BaseFileOutput:
             self._close_sink(error)
             raise
         self._stack.close()
-        self._check_gate()
+        self._announced.check()
         return summary
-
-    def _check_gate(self) -> None:
-        """Leave nothing behind when the write has ended without this task: neither the file nor its marker."""
-        try:
-            self._gate.check()
-        except TransactionError:
-            self._storage.delete(self.path)
-            self._markers.remove(self.partition, self.name, self._io_type)
-            raise
 
     def abort(self) -> None:
         """Drop the file."""

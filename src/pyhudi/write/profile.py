@@ -103,6 +103,14 @@ def assign_inserts(inserts: pa.Table, small_files: pa.Table, sizing: Sizing, rec
     return table.take(pa.array(order)).combine_chunks()
 
 
+def smallest_files(small_files: pa.Table, most: int) -> pa.Table:
+    """At most so many files of each partition, the smallest (SMALL_FILES_SCHEMA)."""
+    ordered = small_files.sort_by([("partition", "ascending"), ("size", "ascending"), ("file_id", "ascending")])
+    partitions = ordered["partition"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    first = np.searchsorted(partitions, partitions, side="left")
+    return ordered.filter(pa.array(np.arange(len(partitions)) - first < most))
+
+
 def new_file_ids(count: int) -> pa.Array:
     """Ids of new file groups, each with a prefix of its own."""
     return pa.array([new_file_id(new_file_prefix(), 0) for _ in range(count)], pa.string())

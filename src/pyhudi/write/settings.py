@@ -5,10 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import FileFormat, Operation, OrcCodec, ParquetCodec
-from pyhudi.errors import InvalidOptionError
+from pyhudi.config.values import FileFormat, LogBlockFormat, Operation, OrcCodec, ParquetCodec, TableType
+from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.format.basefile import BloomOptions
+from pyhudi.format.log import LogOptions, LogSchema
 from pyhudi.format.parquet import CODECS, ParquetOptions
+from pyhudi.merge.ordering import type_of
 from pyhudi.merge.rules import Rules
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta import add_meta_columns
@@ -16,6 +18,7 @@ from pyhudi.storage import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.merging import MergeSettings
 from pyhudi.write.context import WriteContext
+from pyhudi.write.logs import LogSettings
 from pyhudi.write.profile import Sizing
 
 
@@ -79,6 +82,38 @@ def bloom_options(opts: Options) -> BloomOptions | None:
     )
 
 
+def log_settings(
+    config: TableConfig, merging: MergeSettings, opts: Options, schema: pa.Schema, avro_schema: str
+) -> LogSettings:
+    """How log files are written; ``schema`` has the table's own columns.
+
+    Raises:
+        ConfigError: blocks of a format that Apache Hudi could not read, or deletes that cannot be written.
+    """
+    block_format = opts.get_typed(options.LOG_BLOCK_FORMAT)
+    if block_format is LogBlockFormat.HFILE and config.version >= 8:
+        raise ConfigError(
+            f"{options.LOG_BLOCK_FORMAT.key}={block_format}: Apache Hudi 1.x cannot read such records; take avro or "
+            "parquet"
+        )
+    kinds = [(name, type_of(schema, name)) for name in merging.ordering_fields]
+    if len(kinds) > 1 and config.version < 9:
+        raise ConfigError(
+            f"the table orders records by {', '.join(merging.ordering_fields)}, but deletes in a table of version "
+            f"{config.version} carry one value only; upgrade the table to version 9"
+        )
+    return LogSettings(
+        LogSchema(avro_schema, pa.schema([(name, kind) for name, kind in kinds if kind is not None]), config.version),
+        LogOptions(
+            max_file_size=opts.get_typed(options.LOG_MAX_SIZE),
+            max_block_size=opts.get_typed(options.LOG_BLOCK_MAX_SIZE),
+            data_format=block_format.value,
+            parquet=parquet_options(opts),
+        ),
+        positions=config.version >= 8 and opts.get_typed(options.WRITE_RECORD_POSITIONS),
+    )
+
+
 def write_context(
     storage: Storage,
     config: TableConfig,
@@ -96,11 +131,15 @@ def write_context(
     """
     orc_codec = opts.get_typed(options.ORC_CODEC)
     merges = operation in (Operation.UPSERT, Operation.DELETE)
+    avro_schema = to_avro(add_meta_columns(schema), config.name)
+    logs = None
+    if merges and config.table_type is TableType.MERGE_ON_READ:
+        logs = log_settings(config, merging, opts, schema, avro_schema)
     return WriteContext(
         storage=storage,
         instant=instant,
         schema=schema,
-        avro_schema=to_avro(add_meta_columns(schema), config.name),
+        avro_schema=avro_schema,
         rules=Rules.of_table(merging) if merges else Rules(),
         hard_deletes=operation is Operation.DELETE,
         populate_meta_fields=config.populate_meta_fields,
@@ -111,4 +150,5 @@ def write_context(
         bloom=bloom_options(opts),
         max_file_size=max_file_size(opts, config.base_file_format),
         partition_metadata_format=config.base_file_format if config.partition_metafile_base_format else None,
+        logs=logs,
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from pyhudi.format.basefile import FileSummary
+from pyhudi.format.log import LogFile
+from pyhudi.storage import join_path
 from pyhudi.timeline.metadata import NEW_FILE_GROUP, WRITE_STAT_SCHEMA, write_stats
 
 Stat = dict[str, Any]
@@ -47,6 +49,44 @@ def file_stat(
             "totalScanTime": 0,
             "totalUpsertTime": millis if merged else 0,
             "totalCreateTime": 0 if merged else millis,
+        },
+    }
+
+
+def log_stat(
+    partition: str,
+    file_id: str,
+    file: LogFile,
+    *,
+    started: float,
+    previous: str,
+    base_name: str,
+    log_names: Sequence[str],
+) -> Stat:
+    """The stat of a finished log file.
+
+    ``previous`` is the instant that the log files of the slice bear; ``base_name`` and ``log_names`` are what the
+    original says of the slice: the base file and all log files in tables of version 6, no base file and the new log
+    file alone from version 8 on.
+    """
+    return {
+        "fileId": file_id,
+        "path": join_path(partition, file.name),
+        "partitionPath": partition,
+        "prevCommit": previous,
+        "numWrites": file.num_records,
+        "numUpdateWrites": file.num_records,
+        "numDeletes": file.num_deletes,
+        "totalWriteBytes": file.size,
+        "fileSizeInBytes": file.size,
+        "logVersion": file.version,
+        "logOffset": 0,
+        "baseFile": base_name,
+        "logFiles": list(log_names),
+        "runtimeStats": {
+            "totalScanTime": 0,
+            "totalUpsertTime": int((time.monotonic() - started) * 1000),
+            "totalCreateTime": 0,
         },
     }
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from pyhudi.write.append import AppendHandle
 from pyhudi.write.bulk import BulkWriter
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.create import CreateHandle, file_ids
@@ -23,13 +24,17 @@ def bulk_insert_task(
 
 
 def upsert_task(batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId) -> bytes:
-    """Write rows that are sorted by file group and row position: merge them with base files, or open new groups."""
+    """Write rows that are sorted by file group and row position: to log files, merged with base files, or to new file
+    groups."""
     rows = GroupedRows(batches)
     layout = RowLayout(context, task)
     merge = MergeHandle(context, task, layout)
+    append = None if context.logs is None else AppendHandle(context, task, layout, context.logs)
     stats: list[Stat] = []
     for key in rows.groups():
-        if key.base_path is None:
+        if append is not None and append.takes(key):
+            stats += append.run(key, rows)
+        elif key.base_path is None:
             stats += _create(context, task, layout, key, rows)
         else:
             stats.append(merge.run(key, rows))

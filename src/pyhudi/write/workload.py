@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.timeline.metadata import write_stats
+from pyhudi.write.groups import in_groups
 from pyhudi.write.profile import BUCKETS_SCHEMA, INSERTS_SCHEMA, Sizing, assign_inserts
 
 COUNTS_SCHEMA = pa.schema(
@@ -33,18 +34,26 @@ class Workload:
 
 
 def plan_workload(
-    counts: pa.Table, base_sizes: pa.Table, small_files: pa.Table, sizing: Sizing, record_size: int
+    counts: pa.Table,
+    base_sizes: pa.Table,
+    small_files: pa.Table,
+    sizing: Sizing,
+    record_size: int,
+    *,
+    logs: bool = False,
 ) -> Workload:
     """Plan a write from the counts of its rows.
 
     ``counts`` has COUNTS_SCHEMA; ``base_sizes`` the columns partition, file_id and base_size of existing groups;
-    ``small_files`` SMALL_FILES_SCHEMA.
+    ``small_files`` SMALL_FILES_SCHEMA. ``logs``: base files that get no new records are not written anew.
     """
     is_new = pc.is_null(counts["file_id"])
     new = counts.filter(is_new)
     inserts = pa.table([new["partition"], new["rows"]], schema=INSERTS_SCHEMA).sort_by("partition").combine_chunks()
     updates = counts.filter(pc.invert(is_new)).combine_chunks()
     buckets = assign_inserts(inserts, small_files, sizing, record_size)
+    if logs:
+        base_sizes = base_sizes.filter(in_groups(base_sizes, buckets))
     touched = pa.concat_tables([updates.cast(BUCKETS_SCHEMA), buckets])
     grouped = touched.group_by(["partition", "file_id"]).aggregate([("base_path", "max"), ("rows", "sum")])
     grouped = pa.table(

@@ -1,0 +1,140 @@
+"""Writes updates and deletes of existing records to log files: what a write to a merge-on-read table does."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from pyhudi.format.filenames import next_log_version, parse_names
+from pyhudi.format.log import LogSlice, LogWriter
+from pyhudi.merge.changes import ordering_of
+from pyhudi.merge.ordering import type_of
+from pyhudi.timeline.markers import IOType
+from pyhudi.write.announced import AnnouncedFile
+from pyhudi.write.columns import ROW
+from pyhudi.write.context import TaskId, WriteContext
+from pyhudi.write.incoming import GroupedRows, GroupKey, deleted
+from pyhudi.write.logs import LogSettings
+from pyhudi.write.output import RowLayout
+from pyhudi.write.status import Stat, log_stat
+
+_NAMES = pa.list_(pa.string())
+
+
+class AppendHandle:
+    """Writes the incoming rows of one file group to new log files of its latest slice.
+
+    Nothing of the base file is read: a row brings its position along. Rows come sorted by position, and so they are
+    written; records come before deletes in every file.
+    """
+
+    def __init__(self, context: WriteContext, task: TaskId, layout: RowLayout, logs: LogSettings) -> None:
+        self._context = context
+        self._task = task
+        self._layout = layout
+        self._logs = logs
+        slices = logs.slices
+        groups = zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True)
+        self._slice_of = {group: i for i, group in enumerate(groups)}
+
+    def takes(self, key: GroupKey) -> bool:
+        """Whether rows of the file group go to log files."""
+        return (key.partition, key.file_id) in self._slice_of
+
+    def run(self, key: GroupKey, rows: GroupedRows) -> list[Stat]:
+        """Write one file group; ``rows`` stands at its first row and is left behind its last. Returns a stat for each
+        log file."""
+        started = time.monotonic()
+        base_name = "" if key.base_path is None else key.base_path.rpartition("/")[2]
+        slice_names: list[str] = self._known(key, "log_names") or []
+        with self._writer(key, base_name, slice_names) as writer:
+            for batch in rows.rest(key):
+                gone = deleted(batch)
+                if gone.any():
+                    deletes = batch.filter(pa.array(gone))
+                    writer.delete(self._deletes(deletes), deletes.column(ROW))
+                    batch = batch.filter(pa.array(~gone))
+                writer.write(self._layout.lay_out(batch), batch.column(ROW))
+            files = writer.close()
+        by_slice = self._logs.named_by_slice
+        return [
+            log_stat(
+                key.partition,
+                key.file_id,
+                file,
+                started=started,
+                previous=self._instant(key),
+                base_name=base_name if by_slice else "",
+                log_names=[*slice_names, *(f.name for f in files[: i + 1])] if by_slice else [file.name],
+            )
+            for i, file in enumerate(files)
+        ]
+
+    def _writer(self, key: GroupKey, base_name: str, slice_names: list[str]) -> LogWriter:
+        context, logs = self._context, self._logs
+        instant = self._instant(key)
+        version, token = 1, self._task.token
+        if logs.named_by_slice:
+            version = next_log_version(pa.array(slice_names, pa.string()), key.file_id, instant)
+            token = _own_token(self._task, context.instant)
+        base_instant = parse_names(pa.array([base_name], pa.string()))["instant"][0].as_py()
+        return LogWriter(
+            lambda name: self._open(key.partition, name),
+            LogSlice(key.file_id, instant, token, version),
+            context.instant,
+            logs.schema,
+            options=logs.options,
+            base_instant=base_instant if logs.positions else None,
+            constants=self._constants(key),
+        )
+
+    def _instant(self, key: GroupKey) -> str:
+        """The instant in the names of the file group's log files."""
+        if not self._logs.named_by_slice:
+            return self._context.instant
+        found: str = self._known(key, "base_instant")
+        return found
+
+    def _known(self, key: GroupKey, column: str) -> Any:
+        return self._logs.slices[column][self._slice_of[key.partition, key.file_id]].as_py()
+
+    def _constants(self, key: GroupKey) -> dict[str, str | None]:
+        if not self._context.populate_meta_fields:
+            return dict.fromkeys((COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME))
+        # records of log files have the bare id of their file group where others have a file name
+        return {COMMIT_TIME: self._context.instant, PARTITION_PATH: key.partition, FILE_NAME: key.file_id}
+
+    def _deletes(self, rows: pa.RecordBatch) -> pa.Table:
+        """Keys and ordering values of deletes. Deletes by key have none, nor have rows without the columns."""
+        keys = {name: rows.column(name) for name in (RECORD_KEY, PARTITION_PATH)}
+        ordering = self._logs.schema.ordering
+        if not len(ordering) or self._context.hard_deletes:
+            return pa.table(keys)
+        if any(type_of(rows.schema, name) is None for name in ordering.names):
+            return pa.table(keys)
+        values = ordering_of(rows, ordering.names, self._context.schema)
+        return pa.table({**keys, **dict(zip(ordering.names, values, strict=True))})
+
+    @contextmanager
+    def _open(self, partition: str, name: str) -> Iterator[BinaryIO]:
+        context = self._context
+        io_type = IOType.APPEND if self._logs.named_by_slice else IOType.CREATE
+        file = AnnouncedFile(context.storage, context.instant, partition, name, io_type)
+        with context.storage.open_output(file.path) as sink:
+            yield sink
+        file.check()
+
+
+def _own_token(task: TaskId, instant: str) -> str:
+    """The write token for names that do not bear the instant of the write: another one for every write.
+
+    Tasks of two writes may well have equal numbers, and then one would replace the other's log file.
+    """
+    return replace(task, attempt=(zlib.crc32(instant.encode()) ^ task.attempt) & 0x7FFFFFFF).token
