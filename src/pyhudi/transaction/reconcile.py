@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.filenames import BASE, parse_names
 from pyhudi.storage import join_path
 from pyhudi.timeline.markers import Markers
 
@@ -15,15 +14,12 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
 
-def reconcile(storage: Storage, instant: str, stats: pa.Table, version: int) -> list[str]:
+def reconcile(storage: Storage, instant: str, stats: pa.Table) -> list[str]:
     """Delete every file that has a marker of ``instant`` but is not in ``stats``; returns their paths.
 
-    Log files of version 6 stay: several writes may share one.
+    The write is one of our own, which shares no log file with others in any table version.
     """
-    markers = Markers(storage, instant).list()
-    if version < 8:
-        markers = markers.filter(pc.equal(parse_names(markers["file_name"])["kind"], BASE))
-    paths = markers["data_path"]
+    paths = Markers(storage, instant).list()["data_path"]
     extra: list[str] = paths.filter(pc.invert(pc.is_in(paths, value_set=_named(stats)))).unique().to_pylist()
     if extra:
         storage.delete_many(extra)

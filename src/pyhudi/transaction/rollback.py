@@ -24,6 +24,7 @@ from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.timeline.plans import RollbackMetadata, RollbackPlan, RolledBackPartition
 from pyhudi.transaction.conflicts import is_clustering
 from pyhudi.transaction.locks import number
+from pyhudi.transaction.rollback_logs import void_appends
 from pyhudi.transaction.rollback_plan import plan_rollback, planned_paths
 
 if TYPE_CHECKING:
@@ -77,11 +78,11 @@ class Rollbacks:
     def check(self, active: ActiveTimeline, failed: list[Instant]) -> None:
         """Refuse, before anything is touched, what cannot be rolled back here."""
         for target in failed:
-            plan_rollback(self.storage, self.version, target)
+            plan_rollback(active, self.version, target)
         for pending in active.timeline.pending().of_actions(Action.ROLLBACK):
             plan = _read_plan(active, pending)
             if plan is not None:
-                _refuse_log_blocks(plan, pending)
+                self._refuse_log_blocks(plan, pending)
 
     def clean_up(self, active: ActiveTimeline, failed: list[Instant], options: Mapping[str, str]) -> list[Instant]:
         """Finish the rollbacks that somebody began, then roll back ``failed``; returns the completed rollbacks."""
@@ -103,12 +104,12 @@ class Rollbacks:
         _log.warning("rolling back the failed %s %s of %s", target.action, target.requested, self.storage.root)
         WriteGate(self.storage, target.requested).close()  # before its files are gathered: no task may add to them
         with self.generator.reserve(locked=True) as slot:
-            plan = plan_rollback(self.storage, self.version, target)
+            plan = plan_rollback(active, self.version, target)
             requested = active.create_requested(Action.ROLLBACK, slot.take(newest(active)), plan.encode())
         return self._finish(active, requested, plan)
 
     def _finish(self, active: ActiveTimeline, rollback: Instant, plan: RollbackPlan) -> Instant:
-        _refuse_log_blocks(plan, rollback)
+        self._refuse_log_blocks(plan, rollback)
         begun = time.monotonic()
         if rollback.state is State.REQUESTED:
             rollback = active.to_inflight(rollback)
@@ -118,6 +119,7 @@ class Rollbacks:
         paths = planned_paths(plan)
         for files in paths.values():
             self.storage.delete_many(files)
+        commands = void_appends(self.storage, plan.requests, rollback.requested, plan.instant)
         Markers(self.storage, plan.instant).delete()
         keeps_plan = target is not None and (target.action not in _WRITES or is_clustering(active, target))
         with self.generator.reserve(locked=True) as slot:
@@ -131,13 +133,35 @@ class Rollbacks:
                 millis=int((time.monotonic() - begun) * 1000),
                 instant=plan.instant,
                 action=plan.action,
-                partitions={
-                    partition: RolledBackPartition(deleted=tuple(self.storage.uri(file) for file in files))
-                    for partition, files in paths.items()
-                },
+                partitions=self._outcome(plan, paths, commands),
             )
             completion = slot.take(newest(active)) if active.layout.version >= 2 else None
             return active.complete(rollback, metadata.encode(), completion)
+
+    def _outcome(
+        self, plan: RollbackPlan, deleted: Mapping[str, list[str]], commands: Mapping[str, Mapping[str, int]]
+    ) -> dict[str, RolledBackPartition]:
+        voided: dict[str, dict[str, int]] = {}
+        for request in plan.requests:
+            names = {name.rpartition("/")[2]: size for name, size in request.log_blocks.items()}
+            voided.setdefault(request.partition, {}).update(names)
+        uri = self.storage.uri
+        return {
+            partition: RolledBackPartition(
+                deleted=tuple(uri(file) for file in deleted.get(partition, ())),
+                command_files={uri(path): size for path, size in commands.get(partition, {}).items()},
+                log_files=log_files,
+            )
+            for partition, log_files in voided.items()
+        }
+
+    def _refuse_log_blocks(self, plan: RollbackPlan, rollback: Instant) -> None:
+        """From version 8 on log files are deleted; a plan that voids blocks is from before an upgrade."""
+        if self.version >= 8 and any(request.log_blocks for request in plan.requests):
+            raise UnsupportedTableError(
+                f"the pending rollback {rollback.requested} of {plan.action} {plan.instant} was planned before the "
+                "table was upgraded, and voids blocks of log files; let Apache Hudi finish it (its next write does)"
+            )
 
     def _sweep(self, active: ActiveTimeline, options: Mapping[str, str]) -> None:
         """Remove markers and old heartbeats of writers that died outside the time in which they were pending."""
@@ -196,11 +220,3 @@ def _read_plan(active: ActiveTimeline, rollback: Instant) -> RollbackPlan | None
         return RollbackPlan.decode(active.read(requested))
     except FormatError:
         return None
-
-
-def _refuse_log_blocks(plan: RollbackPlan, rollback: Instant) -> None:
-    if any(request.log_blocks for request in plan.requests):
-        raise UnsupportedTableError(
-            f"the pending rollback {rollback.requested} of {plan.action} {plan.instant} must write command blocks to "
-            "log files; let Apache Hudi finish it (its next write does)"
-        )

@@ -7,42 +7,46 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import CorruptInstantError, UnsupportedTableError
+from pyhudi.errors import CorruptInstantError
 from pyhudi.format.filenames import LOG, parse_names, split_paths
 from pyhudi.storage import join_path
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.plans import RollbackPlan, RollbackRequest
+from pyhudi.transaction.rollback_logs import append_requests, planned_logs
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
+    from pyhudi.timeline.active import ActiveTimeline
 
 _PATHS = pa.schema([("path", pa.string())])
 
 
-def plan_rollback(storage: Storage, version: int, target: Instant) -> RollbackPlan:
+def plan_rollback(active: ActiveTimeline, version: int, target: Instant) -> RollbackPlan:
     """The plan to undo ``target``, a pending write. Reads only.
 
     Markers name every file that a write may have made. Without any (they were lost, or the writer makes none) the
-    table is listed for files that bear the instant; a write that is only requested cannot have made one.
-
-    Raises:
-        UnsupportedTableError: the write appended to log files of a version 6 table.
+    table is listed for files that bear the instant; a write that is only requested cannot have made one. Log files of
+    version 6 are not deleted, but their blocks voided (`pyhudi.transaction.rollback_logs`).
     """
+    storage = active.storage
+    appended: list[RollbackRequest] = []
     try:
         paths = Markers(storage, target.requested).list()["data_path"]
     except CorruptInstantError:
         paths = pa.chunked_array([[]], pa.string())
     if not len(paths) and target.state is not State.REQUESTED:
         paths = _files_of(storage, target.requested)
+        if version < 8:
+            appended = append_requests(*planned_logs(active, target))
     partitions, names = split_paths(paths)
     parsed = parse_names(names)
-    if version < 8 and LOG in parsed["kind"].to_pylist():
-        raise UnsupportedTableError(
-            f"the failed {target.action} {target.requested} appended to log files, which a table of version {version} "
-            "rolls back by command blocks; let Apache Hudi do it (its next write does), or upgrade the table"
-        )
-    requests = tuple(
+    if version < 8:
+        is_log = pc.equal(parsed["kind"], LOG).combine_chunks()
+        appended += append_requests(partitions.filter(is_log), names.filter(is_log))
+        made = pc.invert(is_log)
+        partitions, names, parsed = partitions.filter(made), names.filter(made), parsed.filter(made)
+    deletions = [
         RollbackRequest(
             partition=partition,
             file_id=file_id,
@@ -52,8 +56,8 @@ def plan_rollback(storage: Storage, version: int, target: Instant) -> RollbackPl
         for partition, name, file_id in zip(
             partitions.to_pylist(), names.to_pylist(), parsed["file_id"].to_pylist(), strict=True
         )
-    )
-    return RollbackPlan(target.requested, target.action, requests)
+    ]
+    return RollbackPlan(target.requested, target.action, (*deletions, *appended))
 
 
 def planned_paths(plan: RollbackPlan) -> dict[str, list[str]]:

@@ -168,7 +168,7 @@ class Transaction:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
         version = self.config.version
         WriteGate(self.storage, self.instant).close()  # from now on tasks that were given up add nothing
-        reconcile(self.storage, self.instant, metadata.stats, version)
+        reconcile(self.storage, self.instant, metadata.stats)
         done: Instant | None = None
         with self._generator.reserve() as slot:
             active = self._active.reload()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -116,15 +116,16 @@ def data_files(storage: Storage) -> set[str]:
     return {path for path in storage.list("", recursive=True)["path"].to_pylist() if not path.startswith(".hoodie/")}
 
 
-def check_clean(storage: Storage) -> None:
-    """Nothing is pending, no file is there that no commit names, none is missing, and no traces of work are left."""
+def check_clean(storage: Storage, *, besides: Collection[str] = ()) -> None:
+    """Nothing is pending, no file is there that no commit names, none is missing, and no traces of work are left.
+    ``besides`` are files that no commit names and that are to be there."""
     now = active(storage)
     assert not now.timeline.pending(), [str(i) for i in now.timeline.pending()]
     named: set[str] = set()
     for instant in now.timeline.completed().writes():
         assert len(now.states(instant)) == 3
         named |= set(now.commit_metadata(instant).stats["path"].to_pylist())
-    assert data_files(storage) == named
+    assert data_files(storage) == named | set(besides)
     assert storage.list(".hoodie/.temp", recursive=True).num_rows == 0
     assert storage.list(".hoodie/.heartbeat", recursive=True).num_rows == 0
     times = [t for i in now.timeline.by_completion() for t in (i.requested, i.completion) if t]

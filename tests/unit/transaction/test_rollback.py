@@ -4,8 +4,9 @@ import pytest
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.filenames import base_file_name
+from pyhudi.format.log import scan_blocks
 from pyhudi.storage import Storage
-from pyhudi.timeline import CommitMetadata, Instant, State
+from pyhudi.timeline import CommitMetadata, Instant, State, write_stats
 from pyhudi.timeline.markers import IOType, Markers
 from pyhudi.timeline.plans import RollbackPlan, RollbackRequest, decode_record, encode_record
 from tests.unit.transaction.tables import Write, active, check_clean, data_files
@@ -76,20 +77,55 @@ def log_marker(version: int, requested: str) -> tuple[str, IOType]:
 
 
 def test_log_files(storage: Storage, version: int):
-    """Version 8 and later delete them like base files; version 6 needs command blocks, so it is refused untouched."""
+    """Version 8 and later delete them like base files; in version 6 they stay, and a command block voids them."""
     write = Write(("a",), "deltacommit")
     dead = write.leave(storage)
     name, kind = log_marker(version, dead.instant)
     dead.markers.create("a", name, kind)
-    storage.write(f"a/{name}", b"log")
-    before = sorted(storage.list("", recursive=True)["path"].to_pylist())
-    if version < 8:
-        with pytest.raises(UnsupportedTableError, match="command blocks"):
-            write.run(storage)
-        assert sorted(storage.list("", recursive=True)["path"].to_pylist()) == before
-    else:
-        write.run(storage)
+    storage.write(f"a/{name}", b"")
+    write.run(storage)
+    if version >= 8:
         check_clean(storage)
+        return
+    check_voided(storage, dead.instant, name)
+    check_clean(storage, besides={f"a/{name}", f"a/.f-1_{OLD}.log.2_1-0-1"})
+
+
+def check_voided(storage: Storage, instant: str, name: str) -> None:
+    """A command block stands against an instant in the slice of a log file, and the rollback says so."""
+    command = f"a/.f-1_{OLD}.log.2_1-0-1"
+    (block,) = scan_blocks(storage.read(command))
+    rollback = active(storage).timeline.of_actions("rollback").instants[-1]
+    assert (block.is_rollback, block.instant, block.target_instant) == (True, rollback.requested, instant)
+    plan = RollbackPlan.decode(active(storage).read_state(rollback, State.REQUESTED))
+    assert RollbackRequest("a", "f-1", OLD, (), {name: 1}) in plan.requests
+    record = decode_record("rollback", State.COMPLETED, active(storage).read(rollback))
+    done = record["partitionMetadata"]["a"]
+    assert done["rollbackLogFiles"][storage.uri(command)] == len(storage.read(command))
+    assert done["logFilesFromFailedCommit"][name] == 1
+
+
+@pytest.mark.parametrize("version", [6], indirect=True)
+def test_log_files_without_markers(storage: Storage):
+    """The inflight file says which file groups were to get updates; slices that a compaction opened count, too."""
+    profile = {"partitionPath": "a", "fileId": "f-1", "prevCommit": OLD, "numUpdateWrites": 3}
+    tx = Write(action="deltacommit").begin(storage)
+    tx.to_inflight(CommitMetadata("UPSERT", write_stats([profile])))
+    name = f".f-1_{OLD}.log.1_0-1-2"
+    kept = {f"a/{name}", f"a/.f-1_{NEW}.log.1_0-1-2", "a/.f-1_20230101000000000.log.1_0-1-2", "a/.g-1_1.log.1_0-1-2"}
+    for path in kept:
+        storage.write(path, b"")
+    Write(("b",), "deltacommit").run(storage)
+    check_voided(storage, tx.instant, name)
+    check_clean(storage, besides=kept | {f"a/.f-1_{OLD}.log.2_1-0-1", f"a/.f-1_{NEW}.log.2_1-0-1"})
+
+
+@pytest.mark.parametrize("version", [6], indirect=True)
+def test_log_files_that_were_not_begun(storage: Storage):
+    dead = Write(("a",), "deltacommit").leave(storage)
+    dead.markers.create("a", log_marker(6, dead.instant)[0], IOType.APPEND)
+    Write(("a",), "deltacommit").run(storage)
+    check_clean(storage)
 
 
 def interrupted(storage: Storage, plan: RollbackPlan | bytes, *, inflight: bool = False) -> Instant:
@@ -140,13 +176,22 @@ def test_a_rollback_of_a_completed_write_is_finished(storage: Storage):
     assert bad.requested not in active(storage).timeline
 
 
-def test_a_plan_with_command_blocks_is_refused(storage: Storage):
-    request = RollbackRequest("a", "f", OLD, (), {".f_20240101000000000.log.1_0-0-0": 1})
-    interrupted(storage, RollbackPlan(OLD, "deltacommit", (request,)))
+def test_a_plan_with_command_blocks(storage: Storage, version: int):
+    """Version 6 does what it says, however it names the file; from version 8 on it is from before an upgrade."""
+    name = f".f-1_{OLD}.log.1_0-0-0"
+    request = RollbackRequest("a", "f-1", OLD, (), {f"file:/elsewhere/a/{name}": 12})
+    interrupted(storage, RollbackPlan(NEW, "deltacommit", (request,)))
+    storage.write(f"a/{name}", b"")
     before = sorted(storage.list("", recursive=True)["path"].to_pylist())
-    with pytest.raises(UnsupportedTableError, match="command blocks"):
-        Write().run(storage)
-    assert sorted(storage.list("", recursive=True)["path"].to_pylist()) == before
+    if version >= 8:
+        with pytest.raises(UnsupportedTableError, match="upgraded"):
+            Write().run(storage)
+        assert sorted(storage.list("", recursive=True)["path"].to_pylist()) == before
+        return
+    Write().run(storage)
+    (block,) = scan_blocks(storage.read(f"a/.f-1_{OLD}.log.2_1-0-1"))
+    assert (block.is_rollback, block.target_instant) == (True, NEW)
+    check_clean(storage, besides={f"a/{name}", f"a/.f-1_{OLD}.log.2_1-0-1"})
 
 
 @pytest.mark.parametrize("action", ["compaction", "clustering"])
