@@ -1,8 +1,8 @@
 """The benchmark's input: TPC-H lineitem, and sets of corrections to it.
 
 Made once per scale factor under ``.cache/bench``: ``lineitem/`` (all rows with ``l_shipyear``, the partition column),
-``upsert_1/`` and ``upsert_10/`` (1 % and 10 % of the rows, drawn at random over the whole table, with a corrected
-quantity and comment, plus 0.1 % new rows under new order keys). Rows are streamed, so any scale factor fits into
+``upsert_1/`` and the like (1 % of the rows, drawn at random over the whole table, with a corrected quantity and comment,
+plus 0.1 % new rows under new order keys). Rows are streamed, so any scale factor fits into
 memory."""
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ KEYS = ("l_orderkey", "l_linenumber")
 PARTITION = "l_shipyear"
 NEW_SHARE = 0.001
 SHARES = {"upsert_1": 0.01, "upsert_10": 0.10}
+"""Corrections of copy-on-write tables."""
+SMALL_SHARES = {"upsert_02": 0.002, **SHARES}
+"""Corrections of merge-on-read tables, which are made for few of them."""
 FILES = 4
 SEED = 1992
 
@@ -51,7 +54,7 @@ def prepare(scale: float) -> Dataset:
     """The data of that scale factor, generated now unless it is there."""
     folder = ROOT / ".cache" / "bench" / f"sf{scale:g}"
     facts = folder / "facts.json"
-    if not facts.exists():
+    if not facts.exists() or not all((folder / name).exists() for name in SMALL_SHARES):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         facts.write_text(json.dumps(_generate(scale, folder)))
@@ -75,7 +78,7 @@ def _generate(scale: float, folder: Path) -> dict[str, object]:
         chance = random.random(table.num_rows)
         new = table.filter(random.random(table.num_rows) < NEW_SHARE)
         new = new.set_column(0, new.schema.field(0), pc.add(new["l_orderkey"], offset))
-        for name, share in SHARES.items():
+        for name, share in SMALL_SHARES.items():
             sinks.write(name, pa.concat_tables([_corrected(table.filter(chance < share)), new]))
         picks = table.select(KEYS).take(random.integers(table.num_rows, size=20 if not lookups else 1))
         lookups += [[row[key] for key in KEYS] for row in picks.to_pylist()]

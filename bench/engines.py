@@ -47,12 +47,12 @@ class Engine(ABC):
         self.spark = builder.getOrCreate()
 
     @abstractmethod
-    def bulk_insert(self, df: DataFrame, path: Path) -> None:
-        """Write a new table."""
+    def bulk_insert(self, df: DataFrame, path: Path, *, merge_on_read: bool = False) -> None:
+        """Write a new table. ``merge_on_read``: one whose updates leave data files as they are."""
 
     @abstractmethod
     def upsert(self, df: DataFrame, path: Path) -> None:
-        """Update the rows whose keys are there and insert the others."""
+        """Update the rows whose keys are there and insert the others, in the way of the table."""
 
     @abstractmethod
     def read(self, path: Path) -> DataFrame:
@@ -71,7 +71,7 @@ class Parquet(Engine):
     label = "plain parquet"
     can_upsert = False
 
-    def bulk_insert(self, df: DataFrame, path: Path) -> None:
+    def bulk_insert(self, df: DataFrame, path: Path, *, merge_on_read: bool = False) -> None:
         df.write.partitionBy(PARTITION).parquet(str(path))
 
     def upsert(self, df: DataFrame, path: Path) -> None:
@@ -85,19 +85,21 @@ class Parquet(Engine):
 class HudiDataFrames(Engine):
     """What Apache Hudi and pyhudi share: Apache Hudi's DataFrame API."""
 
-    def bulk_insert(self, df: DataFrame, path: Path) -> None:
-        self._write(df, path, "bulk_insert", "overwrite")
+    def bulk_insert(self, df: DataFrame, path: Path, *, merge_on_read: bool = False) -> None:
+        self._write(df, path, "bulk_insert", "overwrite", merge_on_read)
 
     def upsert(self, df: DataFrame, path: Path) -> None:
-        self._write(df, path, "upsert", "append")
+        properties = (path / ".hoodie" / "hoodie.properties").read_text()
+        self._write(df, path, "upsert", "append", "MERGE_ON_READ" in properties)
 
     def read(self, path: Path) -> DataFrame:
         return self.spark.read.format("hudi").load(str(path))
 
     @staticmethod
-    def _write(df: DataFrame, path: Path, operation: str, mode: str) -> None:
+    def _write(df: DataFrame, path: Path, operation: str, mode: str, merge_on_read: bool) -> None:
         options = {
             "hoodie.table.name": "lineitem",
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ" if merge_on_read else "COPY_ON_WRITE",
             "hoodie.datasource.write.recordkey.field": ",".join(KEYS),
             "hoodie.datasource.write.partitionpath.field": PARTITION,
             "hoodie.datasource.write.operation": operation,
@@ -159,8 +161,9 @@ class Delta(Merging):
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         }
 
-    def bulk_insert(self, df: DataFrame, path: Path) -> None:
-        df.write.format("delta").partitionBy(PARTITION).save(str(path))
+    def bulk_insert(self, df: DataFrame, path: Path, *, merge_on_read: bool = False) -> None:
+        vectors = {"delta.enableDeletionVectors": "true"} if merge_on_read else {}
+        df.write.format("delta").options(**vectors).partitionBy(PARTITION).save(str(path))
 
     def read(self, path: Path) -> DataFrame:
         return self.spark.read.format("delta").load(str(path))
@@ -185,8 +188,13 @@ class Iceberg(Merging):
             "spark.sql.catalog.bench.cache-enabled": "false",
         }
 
-    def bulk_insert(self, df: DataFrame, path: Path) -> None:
-        df.writeTo(self._name(path)).partitionedBy(df[PARTITION]).create()
+    def bulk_insert(self, df: DataFrame, path: Path, *, merge_on_read: bool = False) -> None:
+        writer = df.writeTo(self._name(path)).partitionedBy(df[PARTITION])
+        if merge_on_read:
+            writer = writer.tableProperty("format-version", "2")
+            for operation in ("merge", "update", "delete"):
+                writer = writer.tableProperty(f"write.{operation}.mode", "merge-on-read")
+        writer.create()
 
     def read(self, path: Path) -> DataFrame:
         return self.spark.table(self._name(path))

@@ -12,6 +12,9 @@ WORK = {
     "bulk_insert": "bulk insert",
     "upsert_1": "upsert 1 % + 0.1 % new",
     "upsert_10": "upsert 10 % + 0.1 % new",
+    "mor_upsert_02": "merge-on-read upsert 0.2 % + 0.1 % new",
+    "mor_upsert_1": "merge-on-read upsert 1 % + 0.1 % new",
+    "mor_upsert_10": "merge-on-read upsert 10 % + 0.1 % new",
     "scan": "scan and aggregate",
     "partition": "one partition, aggregate",
     "point": "point lookup by key",
@@ -56,6 +59,13 @@ GOALS = (
             Goal(work, 1.5, ("parquet",), "bulk_insert"),
         )
     ),
+    *(
+        goal
+        for work in ("mor_upsert_02", "mor_upsert_1")
+        for goal in (Goal(work, 0.1, ("hudi",)), Goal(work, 0.4, ("delta",)), Goal(work, 0.8, ("iceberg",)))
+    ),
+    Goal("mor_upsert_10", 0.12, ("hudi",)),
+    Goal("mor_upsert_10", 1.0, ("iceberg",)),
     Goal("scan", 1.1, ("parquet",)),
     Goal("point", 1.0, ("hudi",)),
     Goal("partition", 1.0, ("hudi",)),

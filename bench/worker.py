@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, count
 from pyspark.sql.functions import sum as total
 
-from bench.data import PARTITION, SHARES, Dataset
+from bench.data import PARTITION, SHARES, SMALL_SHARES, Dataset
 from bench.engines import ENGINES, Engine, settings
 
 YEAR = 1995
@@ -73,6 +73,7 @@ def run(job: dict[str, Any], reporter: Reporter) -> None:
     _reads(engine, data, table, job["repeat"] * LOOKUPS_MORE, reporter)
     if engine.can_upsert:
         _upserts(engine, data, table, folder, job["repeat"], reporter)
+        _merge_on_read_upserts(engine, data, folder, job["repeat"], reporter)
     engine.spark.stop()
 
 
@@ -107,22 +108,37 @@ def _reads(engine: Engine, data: Dataset, table: Path, repeat: int, reporter: Re
     reporter.measure("point", repeat, point, lambda turn: data.lookups[turn % len(data.lookups)])
 
 
-def _upserts(engine: Engine, data: Dataset, table: Path, folder: Path, repeat: int, reporter: Reporter) -> None:
-    for name in SHARES:
+def _upserts(
+    engine: Engine,
+    data: Dataset,
+    table: Path,
+    folder: Path,
+    repeat: int,
+    reporter: Reporter,
+    names: Iterable[str] = SHARES,
+    prefix: str = "",
+) -> None:
+    for name in names:
         last: list[Path] = []
 
         def fresh(turn: int, name: str = name, last: list[Path] = last) -> Path:
             for old in last:
                 if old != table:
                     shutil.rmtree(old)
-            last[:] = [engine.copy(table, folder / "db" / f"{name}_{turn}")]
+            last[:] = [engine.copy(table, folder / "db" / f"{prefix}{name}_{turn}")]
             return last[0]
 
         def upsert(path: Path, name: str = name) -> None:
             engine.upsert(engine.spark.read.parquet(str(data.upsert(name))), path)
 
-        reporter.measure(name, repeat, upsert, fresh)
-        reporter.say(event="check", work=name, answer=aggregate(engine.read(last[0])))
+        reporter.measure(f"{prefix}{name}", repeat, upsert, fresh)
+        reporter.say(event="check", work=f"{prefix}{name}", answer=aggregate(engine.read(last[0])))
+
+
+def _merge_on_read_upserts(engine: Engine, data: Dataset, folder: Path, repeat: int, reporter: Reporter) -> None:
+    table = folder / "db" / "merge_on_read"
+    engine.bulk_insert(engine.spark.read.parquet(str(data.lineitem)), table, merge_on_read=True)
+    _upserts(engine, data, table, folder, repeat, reporter, SMALL_SHARES, "mor_")
 
 
 def _java(spark: SparkSession) -> str:

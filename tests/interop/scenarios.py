@@ -210,6 +210,7 @@ class Scenario:
     index: str = "SIMPLE"
     metadata: bool = True
     ours_first: bool = False
+    merge_on_read: bool = False
 
     def __str__(self) -> str:
         traits = [
@@ -220,6 +221,7 @@ class Scenario:
             self.index.lower(),
             "mdt" if self.metadata else "nomdt",
             "ours1st" if self.ours_first else "theirs1st",
+            *(["mor"] if self.merge_on_read else []),
         ]
         return ",".join(traits)
 
@@ -233,6 +235,8 @@ class Scenario:
             "hoodie.index.type": self.index,
             "hoodie.metadata.enable": str(self.metadata).lower(),
         }
+        if self.merge_on_read:
+            options["hoodie.datasource.write.table.type"] = "MERGE_ON_READ"
         if self.engine.version == 6:
             # the payload class decides, and 0.15.0 cannot do without an ordering field: its default is a column `ts`
             payload = "DefaultHoodieRecordPayload" if self.event_time else "OverwriteWithLatestAvroPayload"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -114,3 +116,38 @@ def test_a_table_in_which_somebody_else_writes_stays(
         write(frame(spark, ROWS), path, options("bulk_insert"))
     timeline = TableMetaClient.open(path).active_timeline().timeline
     assert timeline.pending().writes().last.requested == others[0].instant
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_the_next_writer_rolls_back_what_a_dead_one_logged(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    path = tmp_path / "table"
+    mor = {"hoodie__datasource__write__table__type": "MERGE_ON_READ", "hoodie__write__table__version": version}
+    write(frame(spark, ROWS), str(path), options("insert", **mor))
+
+    def logs() -> list[str]:
+        return sorted(name.rpartition("/")[2] for name in tree(path) if re.search(r"\.log\.[^.]*$", name))
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for ts, markers in ((2, True), (3, False)):
+        before = logs()
+        with monkeypatch.context() as patch:
+            patch.setattr(Transaction, "commit", die)
+            patch.setattr(Transaction, "abort", die)
+            with pytest.raises(KeyboardInterrupt):
+                write(frame(spark, [("k00", "p0", 9, "lost"), ("x", "p9", 1, "lost")]), str(path), options("upsert"))
+        assert len(logs()) == len(before) + 1
+        assert "lost" not in {row[3] for row in rows_of(path)}
+        if not markers:
+            shutil.rmtree(path / ".hoodie" / ".temp")
+
+        write(frame(spark, [("k01", "p1", ts, "two")]), str(path), options("upsert"))
+        assert rows_of(path) == sorted([*(row for row in ROWS if row[0] != "k01"), ("k01", "p1", ts, "two")])
+        history = HudiTable.for_path(str(path)).history().to_pylist()
+        assert all(row["state"] == "COMPLETED" for row in history)
+        # what was written, and in version 6 the voided file with the command that voids it
+        assert len(logs()) == len(before) + (3 if version == 6 else 1)
+        assert not [name for name in tree(path) if "p9" in name and name.endswith(".parquet")]

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.model import SCHEMA, Model, Row, frame, options, rows_of
@@ -31,6 +30,11 @@ def merge_on_read(operation: str, version: int = 9, **more: Any) -> dict[str, An
     if version == 6:
         kind["hoodie__datasource__write__payload__class"] = _EVENT_TIME
     return options(operation, **kind, **more)
+
+
+def load(spark: SparkSession, path: Path | str, rows: list[Row], version: int = 9, **more: Any) -> None:
+    """Write rows into one base file for each partition."""
+    write(frame(spark, rows).coalesce(1), str(path), merge_on_read("bulk_insert", version, **more))
 
 
 def log_files(path: Path | str) -> list[Path]:
@@ -105,3 +109,175 @@ def test_all_operations_one_after_the_other(spark: SparkSession, tmp_path: Path,
     model.drop(*{row[1] for row in model.rows})
     model.upsert(rows)
     step("insert_overwrite_table", rows, "replacecommit")
+
+
+def test_what_log_files_hold(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    load(spark, path, batch(0, 20, 10, "base", 1))
+    base = TableMetaClient.open(str(path)).active_timeline().timeline.writes().last.requested
+    rows = [("k007", "p0", 11, "b"), ("k003", "p0", 5, "a"), ("k011", "p0", 12, "c")]
+    result = write(frame(spark, rows), str(path), merge_on_read("upsert"))
+    (file,) = log_files(path)
+    name = parse_names(pa.array([file.name])).to_pylist()[0]
+    assert (name["instant"], name["log_version"]) == (result.instant, 1)
+    (block,) = scan_blocks(file.read_bytes())
+    assert (block.type, block.instant, block.positions_base_instant) == (BlockType.AVRO_DATA, result.instant, base)
+    found = decode_records(block).to_pylist()
+    assert block.positions().tolist() == [3, 7, 11]
+    assert [row["v"] for row in found] == ["a", "b", "c"]
+    assert {row["_hoodie_commit_time"] for row in found} == {result.instant}
+    assert {row["_hoodie_file_name"] for row in found} == {name["file_id"]}
+    assert {row["_hoodie_partition_path"] for row in found} == {"p0"}
+    assert [row["_hoodie_record_key"] for row in found] == ["k003", "k007", "k011"]
+    assert len({row["_hoodie_commit_seqno"] for row in found}) == 3
+    (stat,) = stats_of(path, result)
+    assert stat["path"] == f"p0/{file.name}"
+    assert (stat["numWrites"], stat["numUpdateWrites"], stat["numInserts"], stat["numDeletes"]) == (3, 3, 0, 0)
+    assert (stat["logVersion"], stat["logOffset"], stat["logFiles"]) == (1, 0, [file.name])
+    assert (stat["prevCommit"], stat["baseFile"]) == (result.instant, "")
+    assert stat["fileSizeInBytes"] == stat["totalWriteBytes"] == file.stat().st_size
+    assert (result.num_updates, result.num_inserts, result.num_files) == (3, 0, 1)
+
+
+def test_log_files_of_version_6(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    load(spark, path, batch(0, 20, 10, "base", 1), 6)
+    (base,) = path.rglob("*.parquet")
+    instant = TableMetaClient.open(str(path)).active_timeline().timeline.writes().last.requested
+    results = []
+    for ts in (11, 12):
+        results.append(write(frame(spark, batch(0, 3, ts, "new", 1)), str(path), merge_on_read("upsert", 6)))
+    first, second = (file.name for file in log_files(path))
+    names = parse_names(pa.array([first, second]))
+    assert names["instant"].to_pylist() == [instant, instant]
+    assert names["log_version"].to_pylist() == [1, 2]
+    assert [block.instant for block in blocks(path)] == [result.instant for result in results]
+    assert not any(Header.RECORD_POSITIONS in block.headers for block in blocks(path))
+    (stat,) = stats_of(path, results[1])
+    assert (stat["prevCommit"], stat["baseFile"], stat["logVersion"]) == (instant, base.name, 2)
+    assert stat["logFiles"] == [first, second]
+    text = next((path / ".hoodie").glob(f"{results[1].instant}.deltacommit")).read_text()
+    assert '"recordsStats"' in text
+
+
+def test_deletes_carry_their_ordering_values(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    marked = {
+        "hoodie__payload__delete__field": "op",
+        "hoodie__payload__delete__marker": "d",
+    }
+    schema = SCHEMA + ", op string, _hoodie_is_deleted boolean"
+    rows = [(f"k{i}", "p", 10, "base", "i", False) for i in range(8)]
+    write(spark.createDataFrame(rows, schema).coalesce(1), str(path), merge_on_read("bulk_insert", **marked))
+    rows = [
+        ("k1", "p", 9, "late delete", "i", True),
+        ("k2", "p", 11, "delete", "i", True),
+        ("k3", "p", 11, "marked", "d", None),
+        ("k4", "p", 11, "not quite", "D", False),
+        ("nowhere", "p", 11, "delete", "d", True),
+    ]
+    result = write(spark.createDataFrame(rows, schema), str(path), merge_on_read("upsert", **marked))
+    assert (result.num_updates, result.num_deletes, result.num_inserts) == (1, 3, 0)
+    data, deletes = blocks(path)
+    assert (data.type, deletes.type) == (BlockType.AVRO_DATA, BlockType.DELETE)
+    found = decode_deletes(deletes, pa.schema([("ts", pa.int64())])).to_pylist()
+    assert [(row["_hoodie_record_key"], row["ts"]) for row in found] == [("k1", 9), ("k2", 11), ("k3", 11)]
+    assert len(deletes.positions()) == 3
+    assert [row[0] for row in rows_of(path)] == ["k0", "k1", "k4", "k5", "k6", "k7"]
+
+    write(frame(spark, [("k0", "p", 0, ""), ("k4", "p", 0, "")]), str(path), merge_on_read("delete"))
+    (hard,) = (block for block in blocks(path) if block.type is BlockType.DELETE and block.offset == 0)
+    found = decode_deletes(hard, pa.schema([("ts", pa.int64())])).to_pylist()
+    assert [(row["_hoodie_record_key"], row["_pyhudi_natural"]) for row in found] == [("k0", True), ("k4", True)]
+    assert [row[0] for row in rows_of(path)] == ["k1", "k5", "k6", "k7"]
+
+
+def test_commit_time_takes_the_last_write(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    mode = {"hoodie__record__merge__mode": "COMMIT_TIME_ORDERING"}
+    write(frame(spark, batch(0, 6, 10, "base", 1)), path, merge_on_read("insert", **mode))
+    write(frame(spark, batch(0, 4, 1, "second", 1)), path, merge_on_read("upsert"))
+    write(frame(spark, batch(0, 2, 0, "", 1)), path, merge_on_read("delete"))
+    write(frame(spark, batch(1, 3, 0, "last", 1)), path, merge_on_read("upsert"))
+    assert [(row[0], row[3]) for row in rows_of(path)] == [
+        ("k001", "last"),
+        ("k002", "last"),
+        ("k003", "second"),
+        ("k004", "base"),
+        ("k005", "base"),
+    ]
+
+
+def test_new_records_fill_the_smallest_base_file_without_logs(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    for rows in (batch(0, 40, 1, "large", 1), batch(40, 42, 1, "small", 1), batch(42, 60, 1, "middle", 1)):
+        load(spark, path, rows)
+
+    def groups() -> dict[str, tuple[int, int]]:
+        slices = HudiTable.for_path(str(path)).inspect.file_slices().to_pylist()
+        return {row["file_id"]: (row["base_size"] or 0, len(row["log_paths"] or ())) for row in slices}
+
+    before = groups()
+    smallest = min(before, key=lambda group: before[group][0])
+    rows = [("k000", "p0", 2, "new"), ("k040", "p0", 2, "new"), ("x", "p0", 2, "new"), ("k050", "p0", 2, "new")]
+    result = write(frame(spark, rows), str(path), merge_on_read("upsert"))
+    after = groups()
+    assert after.keys() == before.keys()
+    assert after[smallest][1] == 0, "what goes with new records is merged"
+    assert sorted(logs for _, logs in after.values()) == [0, 1, 1]
+    assert (result.num_inserts, result.num_updates) == (1, 3)
+    kinds = {stat["fileId"]: stat["logVersion"] for stat in stats_of(path, result)}
+    assert kinds[smallest] is None
+
+    # now only one has no logs; with none left, a new group is opened
+    write(frame(spark, [("k040", "p0", 3, "third")]), str(path), merge_on_read("upsert"))
+    write(frame(spark, [("y", "p0", 3, "third")]), str(path), merge_on_read("upsert"))
+    assert len(groups()) == 4
+    assert len(rows_of(path)) == 62
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_parquet_blocks_in_several_files(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    path = tmp_path / "table"
+    load(spark, path, batch(0, 300, 1, "base", 1), version)
+    more = {
+        "hoodie__logfile__data__block__format": "parquet",
+        "hoodie__logfile__data__block__max__size": 4000,
+        "hoodie__logfile__max__size": 6000,
+    }
+    result = write(frame(spark, batch(0, 300, 2, "new", 1)), str(path), merge_on_read("upsert", version, **more))
+    assert {block.type for block in blocks(path)} == {BlockType.PARQUET_DATA}
+    stats = stats_of(path, result)
+    files = log_files(path)
+    assert len(files) > 1
+    assert sorted(stat["logVersion"] for stat in stats) == list(range(1, len(files) + 1))
+    assert sum(stat["numWrites"] for stat in stats) == 300
+    assert {row[3] for row in rows_of(path)} == {"new"}
+
+
+def test_positions_can_be_left_out(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    load(spark, path, batch(0, 9, 1, "base", 1))
+    more = {"hoodie__write__record__positions": "false"}
+    write(frame(spark, batch(0, 2, 2, "new", 1)), str(path), merge_on_read("upsert", **more))
+    (block,) = blocks(path)
+    assert Header.RECORD_POSITIONS not in block.headers
+    assert [row[3] for row in rows_of(path)][:3] == ["new", "new", "base"]
+
+
+def test_what_cannot_be_written_is_refused_before_anything_happens(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    load(spark, path, batch(0, 9, 1, "base", 1))
+    write(frame(spark, batch(0, 2, 2, "new", 1)), str(path), merge_on_read("upsert"))
+    before = sorted(str(p) for p in path.rglob("*"))
+    refused = {
+        "compact the table first": {"hoodie__index__type": "GLOBAL_SIMPLE"},
+        "cannot read such records": {"hoodie__logfile__data__block__format": "hfile"},
+    }
+    for message, more in refused.items():
+        with pytest.raises((ConfigError, UnsupportedTableError), match=message):
+            write(frame(spark, batch(0, 2, 3, "x", 1)), str(path), merge_on_read("upsert", **more))
+    drop = merge_on_read("insert", hoodie__datasource__insert__dup__policy="drop")
+    with pytest.raises(UnsupportedTableError, match="compact the table first"):
+        write(frame(spark, batch(0, 2, 3, "x", 1)), str(path), drop)
+    assert sorted(str(p) for p in path.rglob("*")) == before

@@ -28,7 +28,7 @@ from pyhudi.timeline.instants import Action
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts import PENDING_SCHEMA, pending_clustering_groups, pending_compaction_groups
 from pyhudi.write.columns import FILE_ID
-from pyhudi.write.existing import check_base_holds_keys
+from pyhudi.write.existing import check_base_holds_keys, check_keys_live
 from pyhudi.write.groups import in_groups
 from pyhudi.write.logs import LOG_SLICES_SCHEMA, appended_groups, log_slices
 from pyhudi.write.profile import SMALL_FILES_SCHEMA, average_record_size, smallest_files
@@ -84,8 +84,7 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
         active = job.client.active_timeline()
         slices = FileSystemView.load(job.client, timeline).latest_slices()
         clustering, compaction = pending_clustering_groups(active), pending_compaction_groups(active)
-        if _looks_up(job):
-            check_base_holds_keys(active, slices)
+        _check_look_up(job, active, slices)
     busy = pa.concat_tables([clustering, compaction])
     files = sizing(job.opts, job.config.base_file_format)
     small = SMALL_FILES_SCHEMA.empty_table()
@@ -161,9 +160,16 @@ def _duplicate_policy(job: WriteJob) -> DuplicatePolicy:
     return job.opts.get_typed(options.INSERT_DUP_POLICY)
 
 
-def _looks_up(job: WriteJob) -> bool:
-    """Whether the write asks the whole table, or the partitions of its rows, for keys."""
-    return job.operation in _UPDATES or _duplicate_policy(job) is not DuplicatePolicy.NONE
+def _check_look_up(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> None:
+    """Refuse look-ups of keys that base files alone cannot answer."""
+    policy = _duplicate_policy(job)
+    if job.operation in _UPDATES or policy is not DuplicatePolicy.NONE:
+        check_base_holds_keys(active, slices)
+    if policy is not DuplicatePolicy.NONE:
+        check_keys_live(slices, f"insert with the duplicate policy {policy}")
+    if job.operation in _UPDATES and job.global_keys:
+        # whether a record moves to another partition is decided by the version that is stored
+        check_keys_live(slices, f"a look-up in all partitions ({job.opts.text(options.INDEX_TYPE)})")
 
 
 def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:

@@ -60,6 +60,22 @@ def check_base_holds_keys(active: ActiveTimeline, slices: pa.Table) -> None:
             raise _keys_in_logs(f"{instant.action} {instant.requested} wrote new records to log files")
 
 
+def check_keys_live(slices: pa.Table, why: str) -> None:
+    """Refuse to take keys of base files for keys of the table where log files may have deleted or changed them.
+
+    ``slices`` has SLICE_SCHEMA; ``why`` says what needs to know, as the begin of a sentence.
+
+    Raises:
+        UnsupportedTableError: there are log files.
+    """
+    logged = pc.sum(pc.greater(pc.list_value_length(slices["log_paths"]), 0)).as_py() or 0
+    if logged:
+        raise UnsupportedTableError(
+            f"{why} has to know which records the table holds now, and {logged:,} file slices have log files that may "
+            "have deleted or changed some; compact the table first"
+        )
+
+
 def _inserts_in_logs(stats: pa.Table) -> bool:
     logged = pc.and_kleene(pc.is_valid(stats["logFiles"]), pc.greater(stats["numInserts"], 0))
     return bool(pc.any(logged).as_py())

@@ -1,0 +1,101 @@
+"""Apache Hudi and pyhudi write deltas and deletes on each other's file slices in turns and agree after every one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyhudi.hudi_table import HudiTable
+from pyhudi.transaction.transaction import Transaction
+from tests.interop.both import OURS, THEIRS, Both
+from tests.interop.oracle import Oracle
+from tests.interop.scenarios import ENGINES, LAYOUTS, Engine, Scenario, Step
+
+LAYOUT = next(layout for layout in LAYOUTS if layout.name == "one")
+# 1.0.2 cannot read slices that mix deletes by key with a bigint ordering field
+SCENARIOS = [
+    Scenario(Engine("0.15.0", 6), LAYOUT, event_time=True, metadata=False, merge_on_read=True),
+    Scenario(Engine("1.0.2", 8), LAYOUT, metadata=False, ours_first=True, merge_on_read=True),
+    Scenario(Engine("1.2.0", 9), LAYOUT, event_time=True, wide=True, ours_first=True, merge_on_read=True),
+    Scenario(Engine("1.2.0", 6), LAYOUT, metadata=False, index="BLOOM", merge_on_read=True),
+]
+assert {scenario.engine for scenario in SCENARIOS} < set(ENGINES)
+
+STEPS = [
+    Step("bulk_insert", numbers=tuple(range(24)), mode="overwrite"),
+    Step("upsert", numbers=(0, 1, 5, 24, 25), stale=(8,)),
+    Step("upsert", numbers=(0, 2, 5, 26)),
+    Step("delete", numbers=(2, 5, 26)),
+    Step("delete", numbers=(3, 4, 9)),
+    Step("upsert", numbers=(2, 3, 6, 29), stale=(0,)),
+    Step("upsert", numbers=(2, 5, 7, 9)),
+    Step("insert_overwrite", numbers=(0, 3, 30)),
+    Step("upsert", numbers=(0, 1, 4, 31)),
+    Step("insert", numbers=(32, 33)),
+]
+
+
+def _cases() -> list[Any]:
+    return [pytest.param(scenario.engine.release, scenario, id=str(scenario)) for scenario in SCENARIOS]
+
+
+@pytest.mark.parametrize(("oracle", "scenario"), _cases(), indirect=["oracle"])
+def test_deltas_in_turns(oracle: Oracle, scenario: Scenario, spark: SparkSession, tmp_path: Path) -> None:
+    both = Both(scenario, tmp_path / "table", oracle, spark)
+    sides = (OURS, THEIRS) if scenario.ours_first else (THEIRS, OURS)
+    for number, step in enumerate(STEPS):
+        both.write(sides[number % 2], step)
+        both.check_snapshot()
+    slices = HudiTable.for_path(str(both.path)).inspect.file_slices()
+    assert max(map(len, slices["log_paths"].to_pylist())) >= 1
+    both.check_hudi_rs()
+
+
+@pytest.mark.parametrize(("oracle", "scenario"), _cases()[::2], indirect=["oracle"])
+def test_each_rolls_back_what_the_other_left(
+    oracle: Oracle, scenario: Scenario, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = Both(scenario, tmp_path / "table", oracle, spark)
+    load, first, second = STEPS[:3]
+    both.write(THEIRS, load)
+    both.write(OURS, first)
+    expected = dict(both.model.content)
+
+    both.write(THEIRS, second)  # as if they had died before the end
+    (done,) = (both.path / ".hoodie").rglob(f"{_newest(both)}*.deltacommit")
+    done.unlink()
+    both.model.content = dict(expected)
+    both.write(OURS, Step("upsert", numbers=(1, 7)))
+    both.check_snapshot()
+    assert not _pending(both)
+
+    expected = dict(both.model.content)
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "commit", _die)
+        patch.setattr(Transaction, "abort", _die)
+        with pytest.raises(KeyboardInterrupt):
+            both.write(OURS, second)
+    assert _pending(both) == ["deltacommit"]
+    both.model.content = dict(expected)
+    both.write(THEIRS, Step("upsert", numbers=(2, 8)))
+    both.check_snapshot()
+    assert not _pending(both)
+    # in version 6 the blocks must stay void when the timeline forgets the write
+    both.write(OURS, Step("upsert", numbers=(5, 8)))
+    both.check_snapshot()
+
+
+def _die(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _newest(both: Both) -> str:
+    return str(HudiTable.for_path(str(both.path)).latest_instant)
+
+
+def _pending(both: Both) -> list[str]:
+    history = HudiTable.for_path(str(both.path)).history().to_pylist()
+    return [row["action"] for row in history if row["state"] != "COMPLETED" and row["action"] != "rollback"]
