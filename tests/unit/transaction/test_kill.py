@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi.format.log import scan_blocks
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.faults import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.config import TableConfig
+from pyhudi.timeline.markers import IOType
 from tests.unit.transaction.tables import (
     METADATA_TABLE,
     MULTI_WRITER,
@@ -108,6 +110,23 @@ def test_dying_twice_in_a_rollback(folder: Path):
     for storage in deaths(copy, Write().run):
         Write().run(storage)
         whole_or_nothing(storage, 2)
+
+
+def test_dying_while_log_files_are_rolled_back(folder: Path, version: int):
+    """From version 8 on they go; in version 6 a command block voids what is in them, once or more often."""
+    storage = opened(folder)
+    first = active(storage).timeline.writes().last.requested
+    dead = Write(("a",), "deltacommit").leave(storage)
+    log = f".A_{first if version < 8 else dead.instant}.log.1_0-1-2"
+    dead.markers.create("a", log, IOType.APPEND if version < 8 else IOType.CREATE)
+    storage.write(f"a/{log}", b"")
+    for storage in deaths(folder, Write().run):
+        Write().run(storage)
+        logs = {path for path in data_files(storage) if ".log." in path}
+        check_clean(storage, besides=logs)
+        commands = [block for path in logs for block in scan_blocks(storage.read(path))]
+        assert {block.target_instant for block in commands} == ({dead.instant} if version < 8 else set())
+        assert (f"a/{log}" in logs) == (version < 8)
 
 
 def test_dying_aborts(folder: Path):
