@@ -1,9 +1,8 @@
 """The benchmark's input: TPC-H lineitem, and sets of corrections to it.
 
 Made once per scale factor under ``.cache/bench``: ``lineitem/`` (all rows with ``l_shipyear``, the partition column),
-``upsert_1/`` and the like (1 % of the rows, drawn at random over the whole table, with a corrected quantity and comment,
-plus 0.1 % new rows under new order keys). Rows are streamed, so any scale factor fits into
-memory."""
+``upsert_1/`` and the like (1 % of the rows, drawn at random over the whole table, with a corrected quantity and
+comment, plus 0.1 % new rows under new order keys). Rows are streamed, so any scale factor fits into memory."""
 
 from __future__ import annotations
 

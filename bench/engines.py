@@ -72,6 +72,7 @@ class Parquet(Engine):
     can_upsert = False
 
     def bulk_insert(self, df: DataFrame, path: Path, *, merge_on_read: bool = False) -> None:
+        del merge_on_read  # files are files
         df.write.partitionBy(PARTITION).parquet(str(path))
 
     def upsert(self, df: DataFrame, path: Path) -> None:
