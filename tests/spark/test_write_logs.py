@@ -9,13 +9,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.model import SCHEMA, Model, Row, frame, options, rows_of
+from tests.tables import HandMadeTable
 
-from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.errors import ConfigError
 from pyhudi.format.filenames import parse_names
 from pyhudi.format.log import BlockType, Header, LogBlock, decode_deletes, decode_records, scan_blocks
 from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.writer import WriteResult, write
 from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.timeline.instants import Action
 
 _EVENT_TIME = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 
@@ -270,14 +272,89 @@ def test_what_cannot_be_written_is_refused_before_anything_happens(spark: SparkS
     load(spark, path, batch(0, 9, 1, "base", 1))
     write(frame(spark, batch(0, 2, 2, "new", 1)), str(path), merge_on_read("upsert"))
     before = sorted(str(p) for p in path.rglob("*"))
-    refused = {
-        "compact the table first": {"hoodie__index__type": "GLOBAL_SIMPLE"},
-        "cannot read such records": {"hoodie__logfile__data__block__format": "hfile"},
-    }
-    for message, more in refused.items():
-        with pytest.raises((ConfigError, UnsupportedTableError), match=message):
-            write(frame(spark, batch(0, 2, 3, "x", 1)), str(path), merge_on_read("upsert", **more))
-    drop = merge_on_read("insert", hoodie__datasource__insert__dup__policy="drop")
-    with pytest.raises(UnsupportedTableError, match="compact the table first"):
-        write(frame(spark, batch(0, 2, 3, "x", 1)), str(path), drop)
+    hfile = merge_on_read("upsert", hoodie__logfile__data__block__format="hfile")
+    with pytest.raises(ConfigError, match="cannot read such records"):
+        write(frame(spark, batch(0, 2, 3, "x", 1)), str(path), hfile)
     assert sorted(str(p) for p in path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("moves", ["true", "false"])
+def test_a_global_index_goes_by_what_log_files_say(spark: SparkSession, tmp_path: Path, moves: str) -> None:
+    path = tmp_path / "table"
+    load(spark, path, [(f"k{i}", "p", 10, "base") for i in range(6)])
+    write(frame(spark, [("k1", "p", 50, "log"), ("k2", "p", 5, "late")]), str(path), merge_on_read("upsert"))
+    write(frame(spark, [("k3", "p", 0, ""), ("k4", "p", 0, "")]), str(path), merge_on_read("delete"))
+    index = {
+        "hoodie__index__type": "GLOBAL_SIMPLE",
+        "hoodie__simple__index__update__partition__path": moves,
+    }
+    rows = [
+        ("k0", "q", 20, "moves"),
+        ("k1", "q", 20, "loses to the log"),
+        ("k2", "q", 7, "loses to the base"),
+        ("k3", "q", 1, "was deleted"),
+        ("k5", "p", 11, "stays"),
+        ("k9", "q", 1, "new"),
+    ]
+    write(frame(spark, rows), str(path), merge_on_read("upsert", **index))
+    there = "q" if moves == "true" else "p"
+    assert rows_of(path) == [
+        ("k0", there, 20, "moves"),
+        ("k1", "p", 50, "log"),
+        ("k2", "p", 10, "base"),
+        ("k3", "q", 1, "was deleted"),
+        ("k5", "p", 11, "stays"),
+        ("k9", "q", 1, "new"),
+    ]
+    # once more, on what the first one left
+    again = [(key, "r", 99, "again") for key in ("k0", "k1", "k3", "k4")]
+    write(frame(spark, again), str(path), merge_on_read("upsert", **index))
+    found = {row[0]: row[1] for row in rows_of(path)}
+    assert len(rows_of(path)) == len(found) == 7
+    expected = {"k0": there, "k1": "p", "k3": "q", "k4": "r"} if moves == "false" else dict.fromkeys(found, "r")
+    assert {key: found[key] for key in ("k0", "k1", "k3", "k4")} == {
+        key: expected[key] for key in ("k0", "k1", "k3", "k4")
+    }
+
+
+def test_duplicates_are_those_that_the_table_has_now(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    load(spark, path, batch(0, 4, 10, "base", 1))
+    write(frame(spark, batch(0, 2, 0, "", 1)), str(path), merge_on_read("delete"))
+    drop = merge_on_read("insert", hoodie__datasource__insert__dup__policy="drop")
+    write(frame(spark, batch(1, 3, 20, "inserted", 1)), str(path), drop)
+    assert [(row[0], row[3]) for row in rows_of(path)] == [("k001", "inserted"), ("k002", "base"), ("k003", "base")]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_keys_that_only_log_files_hold(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    """As with an index that finds keys in log files: there are slices without base files, and new records in logs."""
+    schema = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
+    properties = {
+        "hoodie.table.type": "MERGE_ON_READ",
+    }
+    if version == 6:
+        properties |= {"hoodie.compaction.payload.class": _EVENT_TIME, "hoodie.table.precombine.field": "ts"}
+    else:
+        properties |= {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING", "hoodie.table.ordering.fields": "ts"}
+    table = HandMadeTable(tmp_path / "t", version, "part", schema=schema, properties=properties)
+
+    def row(key: str, ts: int, v: str) -> dict[str, Any]:
+        return {"id": key, "part": "p", "ts": ts, "v": v}
+
+    table.write(10, {("p", "f1-0"): [row("a", 1, "base")]}, action=Action.DELTA_COMMIT)
+    table.log(20, {("p", "f1-0"): [row("b", 1, "log of f1")]}, base=10)
+    table.log(30, {("p", "f2-0"): [row("c", 1, "log alone"), row("d", 5, "log alone")]}, base=30)
+    path = str(table.root)
+    rows = [
+        ("a", "p", 2, "new"),
+        ("b", "p", 2, "new"),
+        ("c", "p", 2, "new"),
+        ("d", "p", 2, "late"),
+        ("e", "p", 2, "new"),
+    ]
+    result = write(frame(spark, rows), path, {"hoodie.datasource.write.operation": "upsert"})
+    assert rows_of(path) == [*rows[:3], ("d", "p", 5, "log alone"), rows[4]]
+    assert (result.num_updates, result.num_inserts) == (4, 1)
+    write(frame(spark, [("b", "p", 0, ""), ("c", "p", 0, "")]), path, {"hoodie.datasource.write.operation": "delete"})
+    assert [row[0] for row in rows_of(path)] == ["a", "d", "e"]

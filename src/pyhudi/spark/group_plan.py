@@ -28,7 +28,7 @@ from pyhudi.timeline.instants import Action
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts import PENDING_SCHEMA, pending_clustering_groups, pending_compaction_groups
 from pyhudi.write.columns import FILE_ID
-from pyhudi.write.existing import check_base_holds_keys, check_keys_live
+from pyhudi.write.existing import holds_keys_in_logs
 from pyhudi.write.groups import in_groups
 from pyhudi.write.logs import LOG_SLICES_SCHEMA, appended_groups, log_slices
 from pyhudi.write.profile import SMALL_FILES_SCHEMA, average_record_size, smallest_files
@@ -77,14 +77,14 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
     Raises:
         RecordKeyError: keys are missing, or there already although duplicates are to fail.
         ConflictError: a file group to be changed waits for its clustering.
-        UnsupportedTableError: the table has records that only log files hold.
     """
     slices, clustering, compaction = SLICE_SCHEMA.empty_table(), *2 * [PENDING_SCHEMA.empty_table()]
+    live = False
     if job.client is not None:
         active = job.client.active_timeline()
         slices = FileSystemView.load(job.client, timeline).latest_slices()
         clustering, compaction = pending_clustering_groups(active), pending_compaction_groups(active)
-        _check_look_up(job, active, slices)
+        live = _asks_live_rows(job, active, slices)
     busy = pa.concat_tables([clustering, compaction])
     files = sizing(job.opts, job.config.base_file_format)
     small = SMALL_FILES_SCHEMA.empty_table()
@@ -94,7 +94,7 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
             small = smallest_files(small, job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES))
     cached = Cached()
     try:
-        rows = _tagged(job, slices, small, instant, cached)
+        rows = _tagged(job, slices, small, instant, cached, live=live)
         counts = count_rows(rows)
         _check_duplicates(job, counts)
         record_size = average_record_size(_write_history(job, timeline), files)
@@ -111,7 +111,7 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
         raise
 
 
-def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cached: Cached) -> DataFrame:
+def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cached: Cached, *, live: bool) -> DataFrame:
     """The rows with keys, duplicates merged as the options say, and the place of every key that the table has."""
     rows = with_keys(job.df, job.spec, instant)
     deletes = job.operation is Operation.DELETE
@@ -132,7 +132,7 @@ def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cach
         return cached.add(untagged(dedupe(rows, job.merging, global_keys=job.global_keys) if combine else rows))
     # a record that is not to be inserted again does not move to another partition either
     opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
-    lookup = KeyLookup(job.client, job.spec, job.merging, opts)
+    lookup = KeyLookup(job.client, job.spec, job.merging, opts, live)
     rows = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
     return rows.where(F.col(FILE_ID).isNull()) if policy is DuplicatePolicy.DROP else rows
 
@@ -160,16 +160,16 @@ def _duplicate_policy(job: WriteJob) -> DuplicatePolicy:
     return job.opts.get_typed(options.INSERT_DUP_POLICY)
 
 
-def _check_look_up(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> None:
-    """Refuse look-ups of keys that base files alone cannot answer."""
+def _asks_live_rows(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> bool:
+    """Whether it matters to a look-up what log files say: where they hold keys that base files do not, and where the
+    stored version of a record decides whether the incoming one moves to another partition or is a duplicate."""
     policy = _duplicate_policy(job)
-    if job.operation in _UPDATES or policy is not DuplicatePolicy.NONE:
-        check_base_holds_keys(active, slices)
-    if policy is not DuplicatePolicy.NONE:
-        check_keys_live(slices, f"insert with the duplicate policy {policy}")
-    if job.operation in _UPDATES and job.global_keys:
-        # whether a record moves to another partition is decided by the version that is stored
-        check_keys_live(slices, f"a look-up in all partitions ({job.opts.text(options.INDEX_TYPE)})")
+    if job.operation not in _UPDATES and policy is DuplicatePolicy.NONE:
+        return False
+    logged = slices.filter(pc.greater(pc.list_value_length(slices["log_paths"]), 0))
+    if not logged.num_rows:
+        return False
+    return job.global_keys or policy is not DuplicatePolicy.NONE or holds_keys_in_logs(active, logged)
 
 
 def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:

@@ -31,6 +31,7 @@ from pyhudi.keygen import KeySpec
 from pyhudi.spark.batch import Batch
 from pyhudi.spark.keygen import jvm_zone, record_key
 from pyhudi.spark.keytext import quoted, resolve
+from pyhudi.spark.livekeys import live_rows
 from pyhudi.spark.lookup import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup, base_rows, held_types, with_file_no
 from pyhudi.spark.types import spark_schema
 from pyhudi.write.columns import ROW
@@ -89,15 +90,19 @@ def scan_places(
     *,
     broadcast: bool,
     everywhere: bool,
+    live: bool | None = None,
 ) -> tuple[DataFrame, KeyColumns]:
     """Find the batch's keys by scanning the key columns of *files*. Lazy.
+
+    *live* True: the files' slices have log files, and the rows that they hold now are scanned, which have no position.
+    Not None: keys are compared as texts, so that both kinds of places go together.
 
     Gives places: key columns, file number, old partition, row position and the *extra* columns of the base rows.
     *broadcast*: the batch is small, and only its own places are wanted: those of its keys, unless *everywhere* those of
     its keys in its partitions.
     """
     spark = rows.sparkSession
-    native = _native_types(rows, lookup, files, batch)
+    native = _native_types(rows, lookup, files, batch) if live is None else {}
     keys = KeyColumns(tuple(native)) if native else TEXT
     engine = lookup.opts.get_typed(options.READ_ENGINE)
     more, exact = _extra_fields(rows, lookup, files, extra)
@@ -109,7 +114,10 @@ def scan_places(
     else:
         fields = [StructField(RECORD_KEY, StringType())]
     schema = StructType([*fields, *(field for field in more if field.name not in {f.name for f in fields})])
-    base = base_rows(spark, lookup, files, schema, engine=engine if exact else ReadEngine.ARROW)
+    if live:
+        base = live_rows(spark, lookup, files, schema)
+    else:
+        base = base_rows(spark, lookup, files, schema, engine=engine if exact else ReadEngine.ARROW)
     base = _within(base, keys, batch)
     texts = [F.col(RECORD_KEY)]
     if native:

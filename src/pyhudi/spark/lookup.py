@@ -37,12 +37,16 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class KeyLookup:
-    """The table in which keys are looked up, and how."""
+    """The table in which keys are looked up, and how.
+
+    ``live``: of file slices with log files the rows that they hold now are looked at, not those of the base file.
+    """
 
     client: TableMetaClient
     spec: KeySpec
     merging: MergeSettings
     opts: Options
+    live: bool = False
 
     @property
     def index(self) -> IndexType:
@@ -70,21 +74,27 @@ class KeyLookup:
 
 @dataclass(frozen=True, slots=True)
 class BaseFiles:
-    """Base files to be searched: ``table`` has file_no (its position), partition, file_id, base_path, base_instant."""
+    """Base files to be searched: ``table`` has the columns of their slices (SLICE_SCHEMA) and file_no, a number for
+    each."""
 
     table: pa.Table
 
     @classmethod
-    def of(cls, slices: pa.Table, partitions: Sequence[str] | None) -> BaseFiles:
-        """The base files of the slices of some partitions (None: all)."""
-        keep = pc.is_valid(slices["base_path"])
+    def of(cls, slices: pa.Table, partitions: Sequence[str] | None, *, live: bool = False) -> BaseFiles:
+        """The base files of the slices of some partitions (None: all); ``live``: slices without one, too."""
+        keep = pc.or_(pc.is_valid(slices["base_path"]), pa.scalar(live))
         if partitions is not None:
             keep = pc.and_(keep, pc.is_in(slices["partition"], value_set=pa.array(partitions, pa.string())))
-        found = slices.filter(keep).select(["partition", "file_id", "base_path", "base_instant"]).combine_chunks()
+        found = slices.filter(keep).combine_chunks()
         return cls(found.append_column("file_no", pa.array(range(found.num_rows), pa.int32())))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    def split(self) -> tuple[BaseFiles, BaseFiles]:
+        """Those of slices without log files, and those of slices with some."""
+        logged = pc.fill_null(pc.greater(pc.list_value_length(self.table["log_paths"]), 0), False)
+        return BaseFiles(self.table.filter(pc.invert(logged))), BaseFiles(self.table.filter(logged))
 
     def names(self) -> pa.Array:
         """File names without their folders."""

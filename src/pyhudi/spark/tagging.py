@@ -81,13 +81,13 @@ def tag(
     if lookup.spec.auto_keys:
         return keep(untagged(rows))
     everywhere = lookup.index.is_global
-    if len(BaseFiles.of(slices, None)) == 0:
+    if len(BaseFiles.of(slices, None, live=lookup.live)) == 0:
         return keep(untagged(dedupe(rows, lookup.merging, global_keys=everywhere) if combine else rows))
     batch = batch or summarize(rows, native_candidates(rows.schema, lookup.spec), global_keys=everywhere)
     merged = combine and batch.has_duplicates
     if merged:
         rows = dedupe(rows, lookup.merging, global_keys=everywhere)
-    files = BaseFiles.of(slices, None if everywhere else batch.partitions)
+    files = BaseFiles.of(slices, None if everywhere else batch.partitions, live=lookup.live)
     if len(files) == 0 or batch.rows == 0:
         return keep(untagged(rows))
     search = _Search(rows, lookup, files, batch)
@@ -113,12 +113,30 @@ class _Search:
     def _places(self, extra: tuple[str, ...] = ()) -> tuple[DataFrame, KeyColumns]:
         """Where keys of the batch are: key columns, file number, old partition, row position, *extra* base columns."""
         small = self.small
+        if self.lookup.live:
+            return self._live_places(extra)
         if self.lookup.index in _BLOOM and not self.lookup.virtual_keys:
             return bloom_places(self.rows, self.lookup, self.files, extra)
         everywhere = self.lookup.index.is_global
         return scan_places(
             self.rows, self.lookup, self.files, self.batch, extra, broadcast=small, everywhere=everywhere
         )
+
+    def _live_places(self, extra: tuple[str, ...]) -> tuple[DataFrame, KeyColumns]:
+        """The same, of slices with log files by what they hold now: those places have no position."""
+        everywhere = self.lookup.index.is_global
+        parts = [
+            scan_places(
+                *(self.rows, self.lookup, files, self.batch, extra),
+                broadcast=self.small,
+                everywhere=everywhere,
+                live=live,
+            )
+            for files, live in zip(self.files.split(), (False, True), strict=True)
+            if len(files)
+        ]
+        places, keys = parts[0]
+        return (places if len(parts) == 1 else places.unionByName(parts[1][0])), keys
 
     def tag_in_partition(self) -> DataFrame:
         places, keys = self._places()

@@ -18,7 +18,7 @@ from pyhudi.format.filenames import LOG, next_log_version, parse_names, split_pa
 from pyhudi.format.log import LogSchema, LogSlice, LogWriter
 from pyhudi.storage import join_path
 from pyhudi.timeline.instants import State
-from pyhudi.timeline.metadata import decode_commit
+from pyhudi.timeline.metadata import NEW_FILE_GROUP, decode_commit
 from pyhudi.timeline.plans import RollbackRequest
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ def planned_logs(active: ActiveTimeline, target: Instant) -> tuple[pa.Array, pa.
         stats = None
     updates = [] if stats is None else stats.filter(pc.greater(stats["numUpdateWrites"], 0)).to_pylist()
     for partition in sorted({row["partitionPath"] for row in updates}):
-        earliest = {row["fileId"]: row["prevCommit"] for row in updates if row["partitionPath"] == partition}
+        mine = [row for row in updates if row["partitionPath"] == partition]
+        # a slice without a base file has none to come after
+        earliest = {row["fileId"]: row["prevCommit"].removeprefix(NEW_FILE_GROUP) for row in mine}
         found = parse_names(_names_in(active.storage, partition))
         logs = found.filter(pc.equal(found["kind"], LOG)).select(["name", "file_id", "instant"])
         for row in logs.to_pylist():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pyhudi.table.metaclient import TableMetaClient
     from pyhudi.timeline.active import ActiveTimeline
 
+_READ_THREADS = 8
 _KEY_SCHEMA = pa.schema([(RECORD_KEY, pa.string())])
 
 
@@ -36,56 +38,30 @@ def check_not_bucketed(client: TableMetaClient) -> None:
         )
 
 
-def check_base_holds_keys(active: ActiveTimeline, slices: pa.Table) -> None:
-    """Refuse to look keys up in base files when some are in log files alone.
+def holds_keys_in_logs(active: ActiveTimeline, slices: pa.Table) -> bool:
+    """Whether log files of these slices (SLICE_SCHEMA) hold keys that are in no base file.
 
-    Such tables are written with an index that finds keys in log files, as those of Flink and the in-memory index are.
-    ``slices`` has SLICE_SCHEMA.
-
-    Raises:
-        UnsupportedTableError: a slice has no base file, or log files got new records.
+    They do where records were written with an index that finds keys in log files, as by Flink and with the in-memory
+    index: then a slice has no base file, or commit metadata say that log files got new records.
     """
-    bare = slices.filter(pc.is_null(slices["base_path"]))
-    if bare.num_rows:
-        raise _keys_in_logs(f"file group {bare['file_id'][0].as_py()!r} has no base file")
+    if slices["base_path"].null_count:
+        return True
     _, names = split_paths(slices["log_paths"].combine_chunks().flatten())
-    if not len(names):
-        return
-    instants = pc.unique(parse_names(names)["instant"])
+    instants = set(pc.unique(parse_names(names)["instant"]).to_pylist())
     by_write = active.layout.version >= 2
-    oldest = pc.min(instants).as_py()
-    for instant in active.timeline.completed().of_actions(Action.DELTA_COMMIT):
-        wrote_logs = instant.requested in instants.to_pylist() if by_write else instant.requested >= oldest
-        if wrote_logs and _inserts_in_logs(active.commit_metadata(instant).stats):
-            raise _keys_in_logs(f"{instant.action} {instant.requested} wrote new records to log files")
-
-
-def check_keys_live(slices: pa.Table, why: str) -> None:
-    """Refuse to take keys of base files for keys of the table where log files may have deleted or changed them.
-
-    ``slices`` has SLICE_SCHEMA; ``why`` says what needs to know, as the begin of a sentence.
-
-    Raises:
-        UnsupportedTableError: there are log files.
-    """
-    logged = pc.sum(pc.greater(pc.list_value_length(slices["log_paths"]), 0)).as_py() or 0
-    if logged:
-        raise UnsupportedTableError(
-            f"{why} has to know which records the table holds now, and {logged:,} file slices have log files that may "
-            "have deleted or changed some; compact the table first"
-        )
+    oldest = min(instants, default="")
+    wrote = [
+        instant
+        for instant in active.timeline.completed().of_actions(Action.DELTA_COMMIT)
+        if (instant.requested in instants if by_write else instant.requested >= oldest)
+    ]
+    with ThreadPoolExecutor(_READ_THREADS) as pool:
+        return any(_inserts_in_logs(metadata.stats) for metadata in pool.map(active.commit_metadata, wrote))
 
 
 def _inserts_in_logs(stats: pa.Table) -> bool:
     logged = pc.and_kleene(pc.is_valid(stats["logFiles"]), pc.greater(stats["numInserts"], 0))
     return bool(pc.any(logged).as_py())
-
-
-def _keys_in_logs(evidence: str) -> UnsupportedTableError:
-    return UnsupportedTableError(
-        f"the table has keys that are in log files alone ({evidence}), where the indexes that can be used here do not "
-        "find them, so that records would come twice; compact the table first"
-    )
 
 
 def sample_keys(client: TableMetaClient) -> tuple[str, ...]:

@@ -1,0 +1,69 @@
+"""The keys that file slices with log files hold now, which neither base files nor log files tell alone.
+
+Most look-ups need no such thing: a key of the base file is there, or its row of the base file is where its next version
+goes. It is needed where log files hold keys that the base file does not, and where the stored version decides what
+happens to the incoming one: whether a record moves to another partition, whether it is a duplicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.merge.filegroup import FileSlice, SliceContext, read_slice
+from pyhudi.read.merged import slice_context
+from pyhudi.read.pinned import PinnedTable
+from pyhudi.read.table_schema import table_schema
+from pyhudi.schema.spark_json import from_spark_json
+from pyhudi.spark.frames import small_frame
+from pyhudi.spark.lookup import FILE_NO, BaseFiles, KeyLookup
+from pyhudi.write.columns import ROW
+
+_PARTITIONS_PER_CORE = 4
+Batches = Iterator[pa.RecordBatch]
+
+
+def live_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType) -> DataFrame:
+    """Columns of the rows that file slices hold, log files merged in, with ``_pyhudi_file_no`` and a null position.
+
+    *files* have log files; *schema* names the columns, with the types that they are wanted in.
+    """
+    pinned = PinnedTable.of(lookup.client)
+    found = table_schema(pinned)
+    if found is None:
+        raise UnsupportedTableError("the table has log files, but no columns are known of it")
+    context = slice_context(pinned, found.schema, opts=lookup.opts)
+    names = [name for name in schema.names if name in found.schema.names]
+    context = replace(context, columns=tuple(names))
+    wanted = from_spark_json(schema.json())
+    out = StructType([*schema.fields, StructField(FILE_NO, IntegerType()), StructField(ROW, LongType())])
+    slices = files.table
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Batches:
+        pa.set_cpu_count(1)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                row = slices.filter(pc.equal(slices["file_no"], number)).to_pylist()[0]
+                yield from _rows(context, FileSlice.of(row), number, wanted)
+
+    tasks = max(1, min(len(files), _PARTITIONS_PER_CORE * int(spark.conf.get("spark.sql.shuffle.partitions") or 200)))
+    numbers = small_frame(spark, pa.table({FILE_NO: slices["file_no"]}))
+    return numbers.repartition(tasks).mapInArrow(read, out)
+
+
+def _rows(context: SliceContext, file_slice: FileSlice, number: int, wanted: pa.Schema) -> Batches:
+    for batch in read_slice(context, file_slice):
+        have = set(batch.schema.names)
+        columns = [
+            batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type) for f in wanted
+        ]
+        numbers = pa.array(np.full(batch.num_rows, number, dtype=np.int32))
+        nowhere = pa.nulls(batch.num_rows, pa.int64())
+        yield pa.RecordBatch.from_arrays([*columns, numbers, nowhere], names=[*wanted.names, FILE_NO, ROW])
