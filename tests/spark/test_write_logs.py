@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 from tests.spark.model import SCHEMA, Model, Row, frame, options, rows_of
 from tests.tables import HandMadeTable
 
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, SchemaMismatchError
 from pyhudi.format.filenames import parse_names
 from pyhudi.format.log import BlockType, Header, LogBlock, decode_deletes, decode_records, scan_blocks
 from pyhudi.hudi_table import HudiTable
+from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.spark.writer import WriteResult, write
 from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.timeline.instants import Action
@@ -358,3 +359,39 @@ def test_keys_that_only_log_files_hold(spark: SparkSession, tmp_path: Path, vers
     assert (result.num_updates, result.num_inserts) == (4, 1)
     write(frame(spark, [("b", "p", 0, ""), ("c", "p", 0, "")]), path, {"hoodie.datasource.write.operation": "delete"})
     assert [row[0] for row in rows_of(path)] == ["a", "d", "e"]
+
+
+@pytest.mark.parametrize("data_format", ["avro", "parquet"])
+def test_updates_of_some_columns(spark: SparkSession, tmp_path: Path, data_format: str) -> None:
+    path = tmp_path / "table"
+    load(spark, path, batch(0, 4, 10, "base", 1))
+    schema = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
+    partial = {
+        "hoodie__write__partial__update__schema": to_avro(schema, "t"),
+        "hoodie__logfile__data__block__format": data_format,
+    }
+    rows = [("k000", "p0", 11), ("k001", "p0", 9), ("k009", "p0", 5)]
+    some = spark.createDataFrame(rows, "id string, part string, ts long")
+    write(some, str(path), merge_on_read("upsert", **partial))
+    (block,) = blocks(path)
+    assert block.is_partial
+    assert "v" not in decode_records(block).column_names
+    assert [(row[0], row[2], row[3]) for row in rows_of(path)] == [
+        ("k000", 11, "base"),
+        ("k001", 10, "base"),
+        ("k002", 10, "base"),
+        ("k003", 10, "base"),
+        ("k009", 5, None),
+    ]
+    write(frame(spark, [("k000", "p0", 12, "whole")]), str(path), merge_on_read("upsert"))
+    assert rows_of(path)[0] == ("k000", "p0", 12, "whole")
+    before = sorted(str(p) for p in path.rglob("*"))
+    with pytest.raises(SchemaMismatchError, match="differ in the columns v"):
+        write(frame(spark, batch(0, 1, 20, "", 1)), str(path), merge_on_read("upsert", **partial))
+    with pytest.raises(ConfigError, match="only upserts"):
+        write(
+            spark.createDataFrame(rows, "id string, part string, ts long"),
+            str(path),
+            merge_on_read("insert", **partial),
+        )
+    assert sorted(str(p) for p in path.rglob("*")) == before

@@ -125,6 +125,11 @@ WRITE_RECORD_POSITIONS = flag(
     True,
     "Whether log blocks say at which rows of the base file their records are (from table version 8 on).",
 )
+PARTIAL_UPDATE_SCHEMA = maybe_text(
+    "hoodie.write.partial.update.schema",
+    "Merge-on-read tables, upsert: the input has only the columns of this Avro schema, and records keep the values of "
+    "all others.",
+)
 SMALL_FILE_GROUP_CANDIDATES = integer(
     "hoodie.merge.small.file.group.candidates.limit",
     1,

@@ -88,7 +88,9 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
     busy = pa.concat_tables([clustering, compaction])
     files = sizing(job.opts, job.config.base_file_format)
     small = SMALL_FILES_SCHEMA.empty_table()
-    if job.operation in _FILLS and files.small_file_limit:
+    # a record with some of its columns cannot be merged with others into a base file
+    partial = job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA)
+    if job.operation in _FILLS and files.small_file_limit and not partial:
         small = _small_files(slices, busy, files.small_file_limit)
         if job.config.table_type is TableType.MERGE_ON_READ:
             small = smallest_files(small, job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES))

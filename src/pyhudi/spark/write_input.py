@@ -52,8 +52,9 @@ def write_schema(
     now = _stored(remove_meta_columns(table), config)
     if operation in DELETING:
         return now
+    partial = options.PARTIAL_UPDATE_SCHEMA
     evolution = EvolutionOptions(
-        set_null_for_missing=opts.get_typed(options.SET_NULL_FOR_MISSING_COLUMNS),
+        set_null_for_missing=opts.get_typed(options.SET_NULL_FOR_MISSING_COLUMNS) or opts.is_set(partial),
         reconcile=opts.get_typed(options.RECONCILE_SCHEMA),
         allow_column_drop=opts.get_typed(options.SCHEMA_ALLOW_COLUMN_DROP),
     )

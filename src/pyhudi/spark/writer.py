@@ -27,7 +27,7 @@ from pyhudi.table.keygen_type import KeyGenType
 from pyhudi.table.merging import with_delete_marker
 from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.write.existing import check_not_bucketed, sample_keys
-from pyhudi.write.guards import check_table_exists, check_writable
+from pyhudi.write.guards import check_partial, check_table_exists, check_writable
 from pyhudi.write.operations import check_operation, type_name
 from pyhudi.write.result import WriteResult
 from pyhudi.write.served import check_served
@@ -115,6 +115,7 @@ def _prepare(
         with_keys(rows, spec, "")  # refuses missing key and partition columns; the frame itself is made later
     if operation is Operation.BULK_INSERT:
         check_sort_columns(rows.schema, opts)
+    check_partial(config, operation, opts, rows.columns)
     schema = write_schema(rows, _table_columns(client), config, opts, operation)
     job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema)
     job.context("")  # refuses codecs and sizes that cannot be

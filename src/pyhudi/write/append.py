@@ -39,6 +39,8 @@ class AppendHandle:
         self._context = context
         self._task = task
         self._layout = layout
+        if logs.partial is not None:
+            self._layout = RowLayout(context, task, schema=logs.partial, numbers=layout.numbers)
         self._logs = logs
         slices = logs.slices
         groups = zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True)
@@ -92,6 +94,7 @@ class AppendHandle:
             logs.schema,
             options=logs.options,
             base_instant=base_instant if logs.positions else None,
+            partial=logs.partial is not None,
             constants=self._constants(key),
         )
 

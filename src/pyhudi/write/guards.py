@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pyhudi.config import Options, options
-from pyhudi.config.values import IndexType, Operation
-from pyhudi.errors import ConfigError, NotAHudiTableError, UnsupportedTableError
+from pyhudi.config.values import IndexType, Operation, TableType
+from pyhudi.errors import ConfigError, NotAHudiTableError, SchemaMismatchError, UnsupportedTableError
 from pyhudi.merge.rules import Rules
 from pyhudi.table.config import TableConfig
 from pyhudi.table.merging import MergeSettings
 from pyhudi.write.operations import DELETING
+from pyhudi.write.settings import partial_columns
 
 FILLING = frozenset({Operation.INSERT, Operation.UPSERT, Operation.DELETE})
 """Operations that write new versions of existing base files, or log files."""
@@ -41,6 +44,35 @@ def check_writable(config: TableConfig, merging: MergeSettings, operation: Opera
         raise ConfigError(
             f"{name} needs record keys, and table {config.name!r} generates its own; use insert or bulk_insert, or "
             f"give a new table {options.RECORDKEY_FIELD.key}"
+        )
+
+
+def check_partial(config: TableConfig, operation: Operation, opts: Options, names: Iterable[str]) -> None:
+    """Refuse updates of some columns that could not be written, or whose columns ``names`` are not those announced.
+
+    Raises:
+        ConfigError: they go with upserts of merge-on-read tables from version 8 on, and only with an index that leaves
+            records in their partitions.
+        SchemaMismatchError: the input has other columns.
+    """
+    changed = partial_columns(opts)
+    if not changed:
+        return
+    key = options.PARTIAL_UPDATE_SCHEMA.key
+    if config.table_type is not TableType.MERGE_ON_READ or config.version < 8 or operation is not Operation.UPSERT:
+        raise ConfigError(
+            f"{key}: only upserts of merge-on-read tables of version 8 or later can leave columns as they are, this is "
+            f"{operation.value} of a {config.table_type} table of version {config.version}; give all columns"
+        )
+    if opts.get_typed(options.INDEX_TYPE).is_global:
+        raise ConfigError(
+            f"{key}: with {options.INDEX_TYPE.key}={opts.text(options.INDEX_TYPE)} a record may move to another "
+            "partition, where all its columns are needed; give all columns, or take the index SIMPLE or BLOOM"
+        )
+    other = sorted(changed.symmetric_difference(names))
+    if other:
+        raise SchemaMismatchError(
+            f"{key} and the input differ in the columns {', '.join(other)}; they must be the same"
         )
 
 

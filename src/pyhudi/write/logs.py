@@ -28,13 +28,15 @@ LOG_SLICES_SCHEMA = pa.schema(
 class LogSettings:
     """How a write's log files are written.
 
-    ``positions``: blocks say at which rows of the base file their records are. ``slices`` (LOG_SLICES_SCHEMA) are the
+    ``positions``: blocks say at which rows of the base file their records are. ``partial``: records have these columns
+    only, and leave all others of the table as they are. ``slices`` (LOG_SLICES_SCHEMA) are the
     file slices that get log files; what is written to other file groups goes to base files.
     """
 
     schema: LogSchema
     options: LogOptions = field(default_factory=LogOptions)
     positions: bool = True
+    partial: pa.Schema | None = None
     slices: pa.Table = field(default_factory=LOG_SLICES_SCHEMA.empty_table)
 
     @property

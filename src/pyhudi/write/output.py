@@ -37,12 +37,19 @@ class SequenceNumbers:
 
 
 class RowLayout:
-    """Turns incoming rows into rows of base files."""
+    """Turns incoming rows into rows of files with the columns of ``schema``, the table's own unless given."""
 
-    def __init__(self, context: WriteContext, task: TaskId) -> None:
+    def __init__(
+        self,
+        context: WriteContext,
+        task: TaskId,
+        *,
+        schema: pa.Schema | None = None,
+        numbers: SequenceNumbers | None = None,
+    ) -> None:
         self._context = context
-        self._own = context.schema
-        self._numbers = SequenceNumbers(context.instant, task)
+        self._own = context.schema if schema is None else schema
+        self.numbers = numbers or SequenceNumbers(context.instant, task)
         names = (COMMIT_SEQNO, RECORD_KEY) if context.populate_meta_fields else ()
         self._meta = [pa.field(name, pa.string()) for name in names]
 
@@ -58,7 +65,7 @@ class RowLayout:
         data = conform(rows.select([n for n in rows.schema.names if n in own.names]), own)
         if not self._context.populate_meta_fields:
             return data
-        meta = [self._numbers.take(rows.num_rows), rows.column(RECORD_KEY)]
+        meta = [self.numbers.take(rows.num_rows), rows.column(RECORD_KEY)]
         return pa.RecordBatch.from_arrays([*meta, *data.columns], schema=pa.schema([*self._meta, *own]))
 
 

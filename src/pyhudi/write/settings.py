@@ -6,14 +6,14 @@ import pyarrow as pa
 
 from pyhudi.config import Options, options
 from pyhudi.config.values import FileFormat, LogBlockFormat, Operation, OrcCodec, ParquetCodec, TableType
-from pyhudi.errors import ConfigError, InvalidOptionError
+from pyhudi.errors import ConfigError, InvalidOptionError, SchemaError
 from pyhudi.format.basefile import BloomOptions
 from pyhudi.format.log import LogOptions, LogSchema
 from pyhudi.format.parquet import CODECS, ParquetOptions
 from pyhudi.merge.ordering import type_of
 from pyhudi.merge.rules import Rules
-from pyhudi.schema.arrow_avro import to_avro
-from pyhudi.schema.meta import add_meta_columns
+from pyhudi.schema.arrow_avro import from_avro, to_avro
+from pyhudi.schema.meta import add_meta_columns, remove_meta_columns
 from pyhudi.storage import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.merging import MergeSettings
@@ -82,6 +82,21 @@ def bloom_options(opts: Options) -> BloomOptions | None:
     )
 
 
+def partial_columns(opts: Options) -> frozenset[str]:
+    """The columns that an upsert changes; none: all.
+
+    Raises:
+        InvalidOptionError: the option is no Avro schema.
+    """
+    text = opts.get_typed(options.PARTIAL_UPDATE_SCHEMA)
+    if not text:
+        return frozenset()
+    try:
+        return frozenset(remove_meta_columns(from_avro(text)).names)
+    except SchemaError as error:
+        raise InvalidOptionError(options.PARTIAL_UPDATE_SCHEMA.key, text, f"an Avro schema ({error})") from None
+
+
 def log_settings(
     config: TableConfig, merging: MergeSettings, opts: Options, schema: pa.Schema, avro_schema: str
 ) -> LogSettings:
@@ -96,6 +111,10 @@ def log_settings(
             f"{options.LOG_BLOCK_FORMAT.key}={block_format}: Apache Hudi 1.x cannot read such records; take avro or "
             "parquet"
         )
+    partial = None
+    if changed := partial_columns(opts):
+        partial = pa.schema([f for f in schema if f.name in changed])
+        avro_schema = to_avro(add_meta_columns(partial), config.name)
     kinds = [(name, type_of(schema, name)) for name in merging.ordering_fields]
     if len(kinds) > 1 and config.version < 9:
         raise ConfigError(
@@ -111,6 +130,7 @@ def log_settings(
             parquet=parquet_options(opts),
         ),
         positions=config.version >= 8 and opts.get_typed(options.WRITE_RECORD_POSITIONS),
+        partial=partial,
     )
 
 
