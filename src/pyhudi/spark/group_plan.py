@@ -30,6 +30,7 @@ from pyhudi.transaction.conflicts import PENDING_SCHEMA, pending_clustering_grou
 from pyhudi.write.columns import FILE_ID
 from pyhudi.write.existing import holds_keys_in_logs
 from pyhudi.write.groups import in_groups
+from pyhudi.write.guards import check_log_free
 from pyhudi.write.logs import LOG_SLICES_SCHEMA, appended_groups, log_slices
 from pyhudi.write.profile import SMALL_FILES_SCHEMA, average_record_size, smallest_files
 from pyhudi.write.settings import sizing
@@ -77,8 +78,10 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
     Raises:
         RecordKeyError: keys are missing, or there already although duplicates are to fail.
         ConflictError: a file group to be changed waits for its clustering.
+        UnsupportedTableError: a file group of a copy-on-write table has log files.
     """
     slices, clustering, compaction = SLICE_SCHEMA.empty_table(), *2 * [PENDING_SCHEMA.empty_table()]
+    merge_on_read = job.config.table_type is TableType.MERGE_ON_READ
     live = False
     if job.client is not None:
         active = job.client.active_timeline()
@@ -92,7 +95,7 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
     partial = job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA)
     if job.operation in _FILLS and files.small_file_limit and not partial:
         small = _small_files(slices, busy, files.small_file_limit)
-        if job.config.table_type is TableType.MERGE_ON_READ:
+        if merge_on_read:
             small = smallest_files(small, job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES))
     cached = Cached()
     try:
@@ -100,9 +103,8 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
         counts = count_rows(rows)
         _check_duplicates(job, counts)
         record_size = average_record_size(_write_history(job, timeline), files)
-        merge_on_read = job.config.table_type is TableType.MERGE_ON_READ
         workload = plan_workload(counts, slices, small, files, record_size, logs=merge_on_read)
-        _check_slices(clustering, workload)
+        _check_slices(slices, clustering, workload, merge_on_read=merge_on_read)
         logs = LOG_SLICES_SCHEMA.empty_table()
         if merge_on_read:
             by_slice = job.config.version < 8
@@ -168,7 +170,7 @@ def _asks_live_rows(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> 
     policy = _duplicate_policy(job)
     if job.operation not in _UPDATES and policy is DuplicatePolicy.NONE:
         return False
-    logged = slices.filter(pc.greater(pc.list_value_length(slices["log_paths"]), 0))
+    logged = _logged(slices)
     if not logged.num_rows:
         return False
     return job.global_keys or policy is not DuplicatePolicy.NONE or holds_keys_in_logs(active, logged)
@@ -193,8 +195,10 @@ def _small_files(slices: pa.Table, busy: pa.Table, limit: int) -> pa.Table:
     return free.rename_columns(SMALL_FILES_SCHEMA.names).cast(SMALL_FILES_SCHEMA).sort_by("file_id")
 
 
-def _check_slices(clustering: pa.Table, workload: Workload) -> None:
+def _check_slices(slices: pa.Table, clustering: pa.Table, workload: Workload, *, merge_on_read: bool) -> None:
     touched = workload.groups.filter(pc.is_valid(workload.groups["base_path"]))
+    if not merge_on_read:
+        check_log_free(pc.sum(in_groups(touched, _logged(slices))).as_py() or 0)
     waiting = touched.filter(in_groups(touched, clustering))
     if waiting.num_rows:
         first = waiting.slice(0, 1).to_pylist()[0]
@@ -204,10 +208,16 @@ def _check_slices(clustering: pa.Table, workload: Workload) -> None:
         )
 
 
+def _logged(slices: pa.Table) -> pa.Table:
+    """Slices with log files."""
+    return slices.filter(pc.greater(pc.list_value_length(slices["log_paths"]), 0))
+
+
 def _write_history(job: WriteJob, timeline: Timeline | None) -> Iterator[pa.Table]:
-    """Write stats of the newest commits."""
+    """Write stats of the base files of the newest commits."""
     if job.client is None or timeline is None:
         return
     active: ActiveTimeline = job.client.active_timeline()
     for instant in list(reversed(list(timeline.writes().completed())))[:_SIZE_HISTORY]:
-        yield active.commit_metadata(instant).stats
+        stats = active.commit_metadata(instant).stats
+        yield stats.filter(pc.is_null(stats["logFiles"]))

@@ -96,3 +96,16 @@ def check_table_exists(uri: str, operation: Operation) -> None:
     """
     if operation in DELETING:
         raise NotAHudiTableError(f"there is no Hudi table at {uri!r}, so {operation.value} has nothing to work on")
+
+
+def check_log_free(log_slices: int) -> None:
+    """Refuse merging base files whose newer versions are in log files; copy-on-write tables have none.
+
+    Raises:
+        UnsupportedTableError: there are such file slices.
+    """
+    if log_slices:
+        raise UnsupportedTableError(
+            f"{log_slices} file slices of a COPY_ON_WRITE table have log files, as if its type had been changed; "
+            "compact the table as MERGE_ON_READ first"
+        )
