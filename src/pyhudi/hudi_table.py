@@ -19,6 +19,7 @@ from pyhudi.scan import Scan
 from pyhudi.table.config import TableConfig
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.table_services import TableServices
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -148,6 +149,11 @@ class HudiTable:
     def inspect(self) -> Inspect:
         """Files, file slices, partitions and commits as Arrow tables."""
         return Inspect(self._now)
+
+    @property
+    def services(self) -> TableServices:
+        """Compaction and log compaction, planned, run and shown."""
+        return TableServices(self._path, self._options)
 
     # --- reading ---------------------------------------------------------------------------------------------------
 

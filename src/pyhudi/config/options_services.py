@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pyhudi.config.option import choice, flag, integer, maybe_choice, maybe_text, text
+from pyhudi.config.option import choice, flag, integer, maybe_choice, maybe_integer, maybe_text, names, text
 from pyhudi.config.values import (
     CleanPolicy,
+    CompactionTrigger,
     ConcurrencyMode,
     FailedWritesPolicy,
     MarkerType,
@@ -110,11 +111,69 @@ CLEAN_INCREMENTAL = flag(
 AUTO_ARCHIVE = flag("hoodie.archive.automatic", True, "Whether a write archives old instants after its commit.")
 KEEP_MIN_COMMITS = integer("hoodie.keep.min.commits", 20, "Instants that archiving leaves active.", least=1)
 KEEP_MAX_COMMITS = integer("hoodie.keep.max.commits", 30, "Active instants from which archiving starts.", least=1)
+CLUSTERING_INLINE = flag("hoodie.clustering.inline", False, "Whether a write runs clustering after its commit.")
+
+# --- compaction ----------------------------------------------------------------------------------------------------
+
 COMPACT_INLINE = flag("hoodie.compact.inline", False, "Whether a write runs compaction after its commit.")
+COMPACT_SCHEDULE_INLINE = flag(
+    "hoodie.compact.schedule.inline",
+    False,
+    "Whether a write plans a compaction after its commit and leaves it to another process to run.",
+)
+COMPACT_TRIGGER = choice(
+    "hoodie.compact.inline.trigger.strategy",
+    CompactionTrigger.NUM_COMMITS,
+    "When compaction is due.",
+)
 COMPACT_MAX_DELTA_COMMITS = integer(
     "hoodie.compact.inline.max.delta.commits", 5, "Delta commits after which compaction is due.", least=1
 )
-CLUSTERING_INLINE = flag("hoodie.clustering.inline", False, "Whether a write runs clustering after its commit.")
+COMPACT_MAX_DELTA_SECONDS = integer(
+    "hoodie.compact.inline.max.delta.seconds",
+    3600,
+    "Seconds after the last compaction, or after the first delta commit, from which compaction is due.",
+    least=1,
+)
+COMPACTION_STRATEGY = names(
+    "hoodie.compaction.strategy",
+    "Which file slices are compacted, by Apache Hudi's class names; several, separated by commas, one after the other. "
+    "LogFileSizeBasedCompactionStrategy when not given.",
+)
+COMPACTION_TARGET_IO = integer(
+    "hoodie.compaction.target.io", 512_000, "Megabytes that one compaction reads and writes, about."
+)
+COMPACTION_LOG_SIZE_THRESHOLD = integer(
+    "hoodie.compaction.logfile.size.threshold", 0, "Bytes of log files from which a file slice is compacted."
+)
+COMPACTION_LOG_NUM_THRESHOLD = integer(
+    "hoodie.compaction.logfile.num.threshold", 0, "Log files from which a file slice is compacted."
+)
+COMPACTION_DAY_PARTITIONS = integer(
+    "hoodie.compaction.daybased.target.partitions", 10, "Days whose partitions strategies by day look at."
+)
+COMPACTION_PARTITION_REGEX = maybe_text(
+    "hoodie.compaction.partition.path.regex", "Partition paths that PartitionRegexBasedCompactionStrategy compacts."
+)
+COMPACTION_MEMORY = maybe_integer(
+    "hoodie.memory.compaction.max.size",
+    "Bytes of log records that the compaction of a file slice keeps in memory before it puts them on disk; "
+    "hoodie.memory.merge.max.size when not given.",
+)
+LOG_COMPACTION_INLINE = flag(
+    "hoodie.log.compaction.inline", False, "Whether a write runs log compaction after its commit."
+)
+LOG_COMPACTION_BLOCKS_THRESHOLD = integer(
+    "hoodie.log.compaction.blocks.threshold",
+    5,
+    "Log blocks of a file slice, and delta commits of the table, from which log compaction is due.",
+    least=1,
+)
+INCREMENTAL_SERVICES = flag(
+    "hoodie.table.services.incremental.enabled",
+    True,
+    "Whether plans name the partitions that they leave out, so that Apache Hudi's next plan looks at them again.",
+)
 
 # --- metadata table ------------------------------------------------------------------------------------------------
 

@@ -147,6 +147,17 @@ class BloomType(StrEnum):
     DYNAMIC_V0 = "DYNAMIC_V0"
 
 
+class CompactionTrigger(StrEnum):
+    """When compaction is due (``hoodie.compact.inline.trigger.strategy``): after so many delta commits, after so much
+    time, after both, or after either."""
+
+    NUM_COMMITS = "NUM_COMMITS"
+    NUM_COMMITS_AFTER_LAST_REQUEST = "NUM_COMMITS_AFTER_LAST_REQUEST"
+    TIME_ELAPSED = "TIME_ELAPSED"
+    NUM_AND_TIME = "NUM_AND_TIME"
+    NUM_OR_TIME = "NUM_OR_TIME"
+
+
 class MarkerType(StrEnum):
     """How a write marks the files that it is about to create."""
 

@@ -8,7 +8,7 @@ budget their columns wait on disk), then the base file goes by batch by batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -117,6 +117,25 @@ def read_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.Reco
         FormatError: a file is damaged.
         MergerError: a user's merger failed.
     """
+    with open_slice(context, file_slice) as found:
+        yield from found.reader.rows(found.state)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSlice:
+    """A slice whose logs have been read: its reader, what the logs say (None: nothing), all blocks that they have,
+    those of them that count, and how many versions of records these hold."""
+
+    reader: SliceReader
+    state: LogState | None
+    found: list[LogBlock]
+    blocks: list[LogBlock]
+    num_versions: int
+
+
+@contextmanager
+def open_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[OpenSlice]:
+    """Read the logs of a slice, for its rows to be read while the context is open; raises what `read_slice` does."""
     try:
         with ExitStack() as stack:
             found = _blocks(context, file_slice, stack)
@@ -125,7 +144,8 @@ def read_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.Reco
                 # what a partial update leaves out may be older than the range
                 context = replace(context, view=replace(context.view, within=None), base_rows=None)
                 blocks = counted_blocks(found, context.view)
-            yield from _merged(context, file_slice, blocks, stack)
+            reader, state = _folded(context, file_slice, blocks, stack)
+            yield OpenSlice(reader, state, found, blocks, reader.num_versions)
     except NotFoundError as e:
         raise QueryError(
             f"a file of {file_slice} is gone: a cleaner has removed it since the query was planned. Plan again, or "
@@ -151,17 +171,17 @@ def _blocks(context: SliceContext, file_slice: FileSlice, stack: ExitStack) -> l
     return found
 
 
-def _merged(
+def _folded(
     context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock], stack: ExitStack
-) -> Iterator[pa.RecordBatch]:
+) -> tuple[SliceReader, LogState | None]:
     if not blocks:
-        return _Reader(context, file_slice, [], by_position=False).rows(None)
+        return SliceReader(context, file_slice, [], by_position=False), None
     if _has_positions(context, file_slice, blocks):
-        reader = _Reader(context, file_slice, blocks, by_position=True)
+        reader = SliceReader(context, file_slice, blocks, by_position=True)
         with suppress(PositionsError):
-            return reader.rows(reader.state(stack))
-    reader = _Reader(context, file_slice, blocks, by_position=False)
-    return reader.rows(reader.state(stack))
+            return reader, reader.state(stack)
+    reader = SliceReader(context, file_slice, blocks, by_position=False)
+    return reader, reader.state(stack)
 
 
 def _has_positions(context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock]) -> bool:
@@ -172,8 +192,8 @@ def _has_positions(context: SliceContext, file_slice: FileSlice, blocks: list[Lo
     return all(b.positions_base_instant == instant and Header.RECORD_POSITIONS in b.headers for b in blocks)
 
 
-class _Reader:
-    """Reads one slice whose blocks are known."""
+class SliceReader:
+    """Reads one slice whose blocks are known. ``schema`` are the columns that are read, ``rules`` those for them."""
 
     def __init__(
         self, context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock], *, by_position: bool
@@ -181,18 +201,19 @@ class _Reader:
         self._context, self._slice, self._blocks = context, file_slice, blocks
         self._by_position = by_position
         own = pa.schema([f for f in context.schema if f.name not in context.constant_columns])
-        self._rules = context.rules.present(own)
-        self._schema = pa.schema([own.field(name) for name in self._needed(own)])
+        self.rules = context.rules.present(own)
+        self.schema = pa.schema([own.field(name) for name in self._needed(own)])
+        self.num_versions = 0
 
     def _needed(self, own: pa.Schema) -> list[str]:
         """Columns of files that the result, conditions and merging need, in the order of the table."""
         context = self._context
         wanted = {*context.columns, *(context.base_rows.columns if context.base_rows is not None else ())}
         if self._blocks:
-            merger = self._rules.merger
+            merger = self.rules.merger
             if merger is not None:
                 wanted |= set(own.names if merger.columns is None else merger.columns)
-            wanted |= {path if path in own.names else path.split(".")[0] for path in self._rules.ordering_fields}
+            wanted |= {path if path in own.names else path.split(".")[0] for path in self.rules.ordering_fields}
             if context.keys is not None:
                 wanted |= {path.split(".")[0] for path in context.keys.record_fields}
             elif not self._by_position or merger is not None:
@@ -211,15 +232,14 @@ class _Reader:
         # the keys of the logs are hashed anew for every batch
         size = min(max(len(state), BATCH_ROWS), _MAX_BATCH_ROWS) if state.keys is not None else BATCH_ROWS
         for batch in self._base(size):
-            positions, records = self._hits(batch, start, state)
+            positions, records = self.hits(batch, start, state)
             start += batch.num_rows
             if len(positions):
                 seen[records] = True
-                batch = merge_base(batch, positions, state.changes(records), self._rules).rows
+                batch = merge_base(batch, positions, state.changes(records), self.rules).rows
             if batch.num_rows:
                 yield self._finished(batch)
-        if state.positions is not None:
-            self._check_positions(state, start)
+        self.check_positions(state, start)
         left = np.flatnonzero(~seen & ~state.is_delete)
         for first in range(0, len(left), BATCH_ROWS):
             yield self._finished(state.changes(left[first : first + BATCH_ROWS]).rows)
@@ -231,10 +251,11 @@ class _Reader:
             PositionsError: the blocks' positions are no good.
         """
         context = self._context
-        versions = LogVersions(self._schema, self._rules, context.budget, context.spill_folder)
+        versions = LogVersions(self.schema, self.rules, context.budget, context.spill_folder)
         stack.callback(versions.close)
-        layout = Layout(context.schema, self._schema, self._rules, context.deletes, context.keys, self._by_position)
+        layout = Layout(context.schema, self.schema, self.rules, context.deletes, context.keys, self._by_position)
         read_blocks(self._blocks, layout, context.names, versions)
+        self.num_versions = len(versions)
         return stack.enter_context(closing(versions.fold()))
 
     def _base(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -242,9 +263,9 @@ class _Reader:
         if path is None:
             return
         names = context.names(self._slice.base_instant)
-        yield from read_base(context.storage, path, self._schema, names, batch_rows, context.base_rows)
+        yield from read_base(context.storage, path, self.schema, names, batch_rows, context.base_rows)
 
-    def _hits(self, batch: pa.RecordBatch, start: int, state: LogState) -> tuple[Index, Index]:
+    def hits(self, batch: pa.RecordBatch, start: int, state: LogState) -> tuple[Index, Index]:
         """Which rows of a base batch have a version in the logs, and which record of the logs that is."""
         if state.positions is not None:
             first, last = np.searchsorted(state.positions, (start, start + batch.num_rows))
@@ -254,9 +275,9 @@ class _Reader:
         positions = np.flatnonzero(pc.is_valid(found).to_numpy(zero_copy_only=False))
         return positions, found.drop_null().to_numpy().astype(np.int64)
 
-    def _check_positions(self, state: LogState, rows: int) -> None:
-        assert state.positions is not None
-        if state.positions[-1] >= rows:
+    def check_positions(self, state: LogState, rows: int) -> None:
+        """Refuse versions of rows that a base file of so many rows does not have."""
+        if state.positions is not None and len(state) and state.positions[-1] >= rows:
             raise CorruptTableError(
                 f"the base file {self._slice.base_path!r} has {rows} rows, but log blocks of its slice have versions "
                 f"of row {int(state.positions[-1])}"

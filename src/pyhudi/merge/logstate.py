@@ -53,6 +53,9 @@ class LogVersions:
         self._rows.append(np.full(n, NO_ROW, dtype=np.int64))
         self._given.append((None, n))
 
+    def __len__(self) -> int:
+        return sum(map(len, self._is_delete))
+
     def close(self) -> None:
         """Drop the rows, also those of the `LogState` made of them."""
         self._store.close()

@@ -38,6 +38,20 @@ class RenamedSince:
         return self.history.names_in_files(self.columns, self.as_of, [instant]).get(instant, {})
 
 
+def block_view(table: PinnedTable) -> BlockView:
+    """Which blocks of log files count in the latest snapshot: from version 8 on all, the files themselves are chosen by
+    what has completed."""
+    if table.config.version >= 8:
+        return BlockView()
+    timeline = table.active.timeline
+    committed = Committed(
+        frozenset(i.requested for i in timeline if i.is_completed),
+        frozenset(i.requested for i in timeline if not i.is_completed),
+        timeline.start,
+    )
+    return BlockView(committed=committed)
+
+
 def slice_context(
     table: PinnedTable,
     schema: pa.Schema,
@@ -58,13 +72,6 @@ def slice_context(
     """
     opts = opts or Options.parse({})
     config = table.config
-    before_completion_times = config.version < 8
-    timeline = table.active.timeline
-    committed = Committed(
-        frozenset(i.requested for i in timeline if i.is_completed),
-        frozenset(i.requested for i in timeline if not i.is_completed),
-        timeline.start,
-    )
     merging = with_delete_marker(config.merging, opts)
     return SliceContext(
         storage=table.storage,
@@ -72,11 +79,7 @@ def slice_context(
         columns=tuple(schema.names),
         rules=Rules.of_table(merging),
         deletes=DeleteMarks.of_table(merging),
-        view=BlockView(
-            latest=latest,
-            committed=committed if before_completion_times else None,
-            within=commit_times,
-        ),
+        view=replace(block_view(table), latest=latest, within=commit_times),
         constant_columns=path_columns,
         base_rows=None if commit_times is None else Condition(commit_times.arrow(), (COMMIT_TIME,)),
         keys=None if config.populate_meta_fields else KeySpec.from_config(config, opts),

@@ -19,9 +19,15 @@ _RAISED = re.compile(r"^pyhudi\.errors\.(?P<name>\w+): (?P<text>.*?)(?:\n\s*at |
 @contextmanager
 def spark_errors(job: WriteJob) -> Iterator[None]:
     """Around Spark actions: errors of our tree that a task raised, and unusable keys, come out as themselves."""
+    with task_errors(), key_errors(job.df, job.spec):
+        yield
+
+
+@contextmanager
+def task_errors() -> Iterator[None]:
+    """Around Spark actions: errors of our tree that a task raised come out as themselves."""
     try:
-        with key_errors(job.df, job.spec):
-            yield
+        yield
     except errors.HudiError:
         raise
     except Exception as error:

@@ -70,6 +70,8 @@ def find_conflict(
         theirs = active.commit_metadata(other)
         if theirs.operation == "COMPACT" and other.requested < requested:
             continue  # it was planned before this write began, so the write went beside it
+        if theirs.operation == "LOG_COMPACT":
+            continue  # the records stay what they are
         both = _common(mine, touched_groups(theirs))
         if both is not None:
             return Conflicted(requested, other, f"{other.action} {other.requested} meanwhile changed {both}")
@@ -80,6 +82,23 @@ def find_conflict(
             plan = active.timeline.find(planned)
             assert plan is not None
             return Conflicted(requested, plan, f"pending {plan.action} {planned} is going to rewrite {both}")
+    return None
+
+
+def find_later_compaction(metadata: CommitMetadata, requested: str, active: ActiveTimeline) -> Conflicted | None:
+    """The first compaction, planned or done later than ``requested``, of a file group that ``metadata`` wrote to."""
+    mine = touched_groups(metadata)
+    pending = pending_compaction_groups(active)
+    for other in active.timeline:
+        if other.requested <= requested or other.family != Action.COMMIT:
+            continue
+        if other.is_completed:
+            theirs = touched_groups(active.commit_metadata(other))
+        else:
+            theirs = pending.filter(pc.equal(pending["instant"], other.requested))
+        both = _common(mine, theirs)
+        if both is not None:
+            return Conflicted(requested, other, f"{other.action} {other.requested} compacts {both}")
     return None
 
 

@@ -35,6 +35,8 @@ POLICY_OLD_KEY = "hoodie.cleaner.policy.failed.writes"
 CONCURRENCY_KEY = "hoodie.write.concurrency.mode"
 
 _WRITES = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
+_FORGOTTEN = _WRITES | {Action.LOG_COMPACTION}
+"""Actions of which a rollback leaves nothing; of others the plan stays, to be tried again."""
 _log = logging.getLogger(__name__)
 
 
@@ -121,7 +123,7 @@ class Rollbacks:
             self.storage.delete_many(files)
         commands = void_appends(self.storage, plan.requests, rollback.requested, plan.instant)
         Markers(self.storage, plan.instant).delete()
-        keeps_plan = target is not None and (target.action not in _WRITES or is_clustering(active, target))
+        keeps_plan = target is not None and (target.action not in _FORGOTTEN or is_clustering(active, target))
         with self.generator.reserve(locked=True) as slot:
             if keeps_plan:
                 _revert_to_requested(active, plan)

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptInstantError
-from pyhudi.format.filenames import LOG, parse_names, split_paths
+from pyhudi.format.filenames import BASE, LOG, parse_names, split_paths
 from pyhudi.storage import join_path
-from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.instants import Action, Instant, State
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.plans import RollbackPlan, RollbackRequest
 from pyhudi.transaction.rollback_logs import append_requests, planned_logs
@@ -41,6 +41,10 @@ def plan_rollback(active: ActiveTimeline, version: int, target: Instant) -> Roll
             appended = append_requests(*planned_logs(active, target))
     partitions, names = split_paths(paths)
     parsed = parse_names(names)
+    if target.action == Action.COMPACTION:
+        # compactions make base files alone; in version 6 the logs of the slice after one bear its instant, too
+        made = pc.equal(parsed["kind"], BASE).combine_chunks()
+        partitions, names, parsed = partitions.filter(made), names.filter(made), parsed.filter(made)
     if version < 8:
         is_log = pc.equal(parsed["kind"], LOG).combine_chunks()
         appended += append_requests(partitions.filter(is_log), names.filter(is_log))

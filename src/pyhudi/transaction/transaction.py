@@ -90,7 +90,7 @@ class Transaction:
         generator = InstantGenerator(storage, options, client.config.timezone, lock=lock)
         policy = FailedWrites.of(options)
         with generator.reserve() as slot:
-            config = _current_config(storage, client.config)
+            config = current_config(storage, client.config)
             self = cls(storage, config, operation, options, lock, generator)
             active = ActiveTimeline.load(storage, Layout.of(config.properties))
             refuse_pending_restore(active)
@@ -102,7 +102,7 @@ class Transaction:
             self.timeline = active.timeline
             requested = slot.take(newest(active))
             if policy is not FailedWrites.EAGER:
-                self._heartbeat = _heartbeat(storage, requested, options)
+                self._heartbeat = new_heartbeat(storage, requested, options)
                 self._heartbeat.start()
             self._active = active
             self._announce(action, requested)
@@ -173,11 +173,11 @@ class Transaction:
         with self._generator.reserve() as slot:
             active = self._active.reload()
             self._check_alive(active)
-            conflict = find_conflict(metadata, self.instant, self.timeline, active, version)
+            conflict = self._find_conflict(metadata, active)
             if conflict is None and exclusively is not None:
                 conflict = find_rival(self.instant, self.timeline, active)
             if conflict is None:
-                config = _current_config(self.storage, self.config)
+                config = current_config(self.storage, self.config)
                 self.config = detach_metadata_table(self.storage, config)  # another writer may have built one anew
                 content = metadata.encode(version, self.action)
                 completion = slot.take(newest(active)) if active.layout.version >= 2 else None
@@ -192,6 +192,9 @@ class Transaction:
         self._entry = done
         self._finish()
         return Committed(done)
+
+    def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
+        return find_conflict(metadata, self.instant, self.timeline, active, self.config.version)
 
     def _publish(self, active: ActiveTimeline, content: bytes, completion: str | None) -> Instant:
         try:
@@ -250,7 +253,7 @@ class Transaction:
             self._fall_silent()
 
 
-def _current_config(storage: Storage, seen: TableConfig) -> TableConfig:
+def current_config(storage: Storage, seen: TableConfig) -> TableConfig:
     """The table's configuration as of now; refuses one that was upgraded or downgraded meanwhile or is read-only."""
     config = TableConfig.load(storage)
     config.check_writable()
@@ -262,7 +265,8 @@ def _current_config(storage: Storage, seen: TableConfig) -> TableConfig:
     return config
 
 
-def _heartbeat(storage: Storage, instant: str, options: Mapping[str, str]) -> heartbeat.Heartbeat:
+def new_heartbeat(storage: Storage, instant: str, options: Mapping[str, str]) -> heartbeat.Heartbeat:
+    """The signs of life that a writer gives, by its options; not begun yet."""
     return heartbeat.Heartbeat(
         storage,
         instant,

@@ -1,0 +1,124 @@
+"""What the tasks of a compaction need: made once from a plan and the table, sent to every task, never changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.config import Options, options
+from pyhudi.config.values import Operation
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.merge.filegroup import FileSlice, SliceContext
+from pyhudi.read.merged import slice_context
+from pyhudi.read.table_schema import table_schema
+from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.meta import remove_meta_columns
+from pyhudi.services.operations import operation_paths
+from pyhudi.services.plan import CompactionPlan
+from pyhudi.table.fsview import FileSystemView
+from pyhudi.table.listing import list_files
+from pyhudi.table.merging import with_delete_marker
+from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.write.context import WriteContext
+from pyhudi.write.settings import write_context
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned import PinnedTable
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionJob:
+    """One compaction, as its tasks see it: how slices are read, how files are written, and the slices, the largest
+    first."""
+
+    reading: SliceContext
+    context: WriteContext
+    slices: tuple[FileSlice, ...]
+    schema_text: str
+    is_log: bool = False
+
+    @classmethod
+    def of(cls, table: PinnedTable, plan: CompactionPlan, opts: Options) -> CompactionJob:
+        """The job that carries out a plan on a table as it is now.
+
+        Raises:
+            UnsupportedTableError: the table keeps a history of its schemas, or merges by a merger that is not
+                registered.
+            ConfigError: options of the files are wrong.
+        """
+        assert plan.instant is not None
+        stored, own = _columns(table)
+        reading = slice_context(table, stored, opts=opts)
+        budget = opts.get_typed(options.COMPACTION_MEMORY)
+        if budget is not None:
+            reading = replace(reading, budget=budget)
+        merging = with_delete_marker(table.config.merging, opts)
+        context = write_context(table.storage, table.config, merging, opts, Operation.UPSERT, plan.instant, own)
+        return cls(reading, context, _slices(table, plan), to_avro(own, table.config.name), plan.is_log)
+
+    def metadata(self, stats: pa.Table) -> CommitMetadata:
+        """What the commit says."""
+        return CommitMetadata(self.operation, stats, {"schema": self.schema_text}, compacted=True)
+
+    @property
+    def operation(self) -> str:
+        """The operation as commit metadata names it."""
+        return operation_type(is_log=self.is_log)
+
+
+def operation_type(*, is_log: bool) -> str:
+    """The operation of compactions and log compactions as commit metadata names it."""
+    return "LOG_COMPACT" if is_log else "COMPACT"
+
+
+def _columns(table: PinnedTable) -> tuple[pa.Schema, pa.Schema]:
+    """The columns that files store, with and without meta columns."""
+    found = table_schema(table)
+    if found is None:
+        raise UnsupportedTableError(
+            f"the table at {table.storage.root} has no schema yet, so there is nothing to compact"
+        )
+    if found.has_history:
+        raise UnsupportedTableError(
+            "the table keeps a history of its schemas (schema-on-read evolution), which a compaction would have to go "
+            "on with; that is not supported yet. Apache Hudi can compact it"
+        )
+    config = table.config
+    dropped = {f.name for f in config.partition_fields} if config.drop_partition_columns else set()
+    stored = pa.schema([f for f in found.schema if f.name not in dropped])
+    return stored, remove_meta_columns(stored)
+
+
+def _slices(table: PinnedTable, plan: CompactionPlan) -> tuple[FileSlice, ...]:
+    """The slices of a plan with the sizes of their files, the largest first, so that the last task is a short one."""
+    if table.config.version < 8:
+        files, by_slice = _all_logs(table, plan)
+    else:
+        files, by_slice = list_files(table.storage, plan.partitions)[0], {}
+    size_of = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
+    found = []
+    for row in plan.operations.to_pylist():
+        base, logs = operation_paths(row)
+        logs = by_slice.get((row["partition"], row["file_id"], row["base_instant"]), logs)
+        sizes = tuple(size_of.get(path, 0) for path in logs)
+        total = sum(sizes) + (size_of.get(base, 0) if base is not None else 0)
+        one = FileSlice(row["partition"], row["file_id"], row["base_instant"], base, logs, sizes)
+        found.append((total, one))
+    return tuple(one for _, one in sorted(found, key=lambda pair: -pair[0]))
+
+
+def _all_logs(
+    table: PinnedTable, plan: CompactionPlan
+) -> tuple[pa.Table, dict[tuple[str, str, str], tuple[str, ...]]]:
+    """All log files that the slices of a plan have by now. In version 6 a write that began before the plan was made
+    still adds to them, and so does the rollback of a failed one."""
+    view = FileSystemView.load(table, partitions=plan.partitions)
+    slices = view.all_slices().select(["partition", "file_id", "base_instant", "log_paths"])
+    logs = {
+        (row["partition"], row["file_id"], row["base_instant"]): tuple(row["log_paths"]) for row in slices.to_pylist()
+    }
+    return view.files, logs
+
+

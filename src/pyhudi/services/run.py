@@ -1,0 +1,159 @@
+"""Carrying out compactions: from the plan on the timeline to the commit. Who does the work, Spark or threads, is given.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options
+from pyhudi.errors import InstantNotFoundError
+from pyhudi.read.pinned import PinnedTable
+from pyhudi.services.job import CompactionJob, operation_type
+from pyhudi.services.plan import CompactionPlan
+from pyhudi.services.schedule import check_compactable, pending_plans
+from pyhudi.timeline.instants import Action
+from pyhudi.timeline.metadata import WRITE_STAT_SCHEMA
+from pyhudi.transaction.outcome import Conflicted
+from pyhudi.transaction.planned import PlannedTransaction
+from pyhudi.write.compact import compact_slice
+from pyhudi.write.context import TaskId
+from pyhudi.write.status import Stat, decode_stats, encode_stats
+
+if TYPE_CHECKING:
+    from pyhudi.table.metaclient import TableMetaClient
+
+Runner = Callable[[CompactionJob], pa.Table]
+"""Does the work of a job; returns the write stats."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult:
+    """What compactions did. ``instants`` are those that were completed, oldest first; ``stats`` has one row for each
+    file that was written (WRITE_STAT_SCHEMA)."""
+
+    instants: tuple[str, ...] = ()
+    stats: pa.Table = field(default_factory=WRITE_STAT_SCHEMA.empty_table)
+    is_log: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.instants)
+
+    @property
+    def num_files(self) -> int:
+        """Files written, one for each file slice."""
+        return int(self.stats.num_rows)
+
+    @property
+    def num_log_files(self) -> int:
+        """Log files that were merged."""
+        return self._total("totalLogFilesCompacted")
+
+    @property
+    def num_rows(self) -> int:
+        """Records in the written files."""
+        return self._total("numWrites")
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of the written files."""
+        return self._total("totalWriteBytes")
+
+    def and_(self, other: CompactionResult) -> CompactionResult:
+        """Both."""
+        return CompactionResult(
+            (*self.instants, *other.instants), pa.concat_tables([self.stats, other.stats]), self.is_log
+        )
+
+    def __repr__(self) -> str:
+        kind = "log compaction" if self.is_log else "compaction"
+        if not self.instants:
+            return f"CompactionResult({kind}: nothing done)"
+        return (
+            f"CompactionResult({kind} {', '.join(self.instants)}: {self.num_log_files:,} log files merged into "
+            f"{self.num_files:,} files with {self.num_rows:,} records, {self.bytes_written:,} bytes)"
+        )
+
+    def _total(self, name: str) -> int:
+        return int(pc.sum(self.stats[name]).as_py() or 0)
+
+
+def run_pending(
+    client: TableMetaClient, opts: Options, runner: Runner, *, is_log: bool = False, instant: str | None = None
+) -> CompactionResult:
+    """Carry out the pending plans, oldest first, or only the one of ``instant``.
+
+    Raises:
+        InstantNotFoundError: no such plan is pending.
+        ConflictError: another process took this attempt for dead.
+        TransactionError: somebody else is carrying out a plan, or a restore is pending.
+    """
+    check_compactable(client.config)
+    action = Action.LOG_COMPACTION if is_log else Action.COMPACTION
+    plans = pending_plans(client.active_timeline(), action)
+    if instant is not None:
+        plans = [plan for plan in plans if plan.instant == instant]
+        if not plans:
+            raise InstantNotFoundError(f"no {action} {instant!r} is pending in the table at {client.storage.root}")
+    result = CompactionResult(is_log=is_log)
+    for plan in plans:
+        result = result.and_(run_plan(client, plan, opts, runner))
+    return result
+
+
+def run_plan(client: TableMetaClient, plan: CompactionPlan, opts: Options, runner: Runner) -> CompactionResult:
+    """Carry out one plan of the timeline. The result is empty when that is not to be done any more: somebody else has
+    done it, or it is a log compaction that failed before or that a compaction has overtaken. An error leaves the plan
+    of a compaction to be tried again.
+
+    Raises:
+        ConflictError: another process took this attempt for dead.
+        TransactionError: somebody else is carrying out the plan, or a restore is pending.
+    """
+    assert plan.instant is not None
+    nothing = CompactionResult(is_log=plan.is_log)
+    table = PinnedTable.of(client)
+    job = CompactionJob.of(table, plan, opts)  # refuses what cannot be done before anything is touched
+    found = PlannedTransaction.take_up(client, plan.action, plan.instant, operation_type(is_log=plan.is_log), opts)
+    if found is None:
+        return nothing
+    with found as tx:
+        job = CompactionJob.of(PinnedTable.of(client), plan, opts)
+        tx.to_inflight()
+        stats = runner(job)
+        outcome = tx.commit(job.metadata(stats))
+    if isinstance(outcome, Conflicted):
+        if plan.is_log:
+            return nothing
+        raise outcome.error()
+    return CompactionResult((outcome.instant.requested,), stats, plan.is_log)
+
+
+def compact_one(job: CompactionJob, number: int, task: TaskId) -> bytes:
+    """Do the work for one slice of a job; returns its write stats, packed."""
+    stats: Iterable[Stat] = [compact_slice(job.reading, job.context, task, job.slices[number])]
+    return encode_stats(stats)
+
+
+def run_in_threads(job: CompactionJob) -> pa.Table:
+    """Do the work of a job with threads of this process; returns the write stats."""
+    failed = threading.Event()
+
+    def work(number: int) -> bytes:
+        if failed.is_set():
+            return encode_stats([])
+        try:
+            return compact_one(job, number, TaskId(number, 0, number))
+        except BaseException:
+            failed.set()
+            raise
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return decode_stats(list(pool.map(work, range(len(job.slices)))))

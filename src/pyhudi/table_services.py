@@ -1,0 +1,130 @@
+"""``HudiTable.services``: what is done to a table beside writing to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, overload
+
+from pyhudi.config import Options
+from pyhudi.services.plan import CompactionPlan
+from pyhudi.services.run import CompactionResult, Runner, run_in_threads, run_pending
+from pyhudi.services.schedule import make_plan, pending_plans, schedule
+from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.timeline.instants import Action
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Given = Mapping[str, object] | None
+
+
+class TableServices:
+    """The services of one table.
+
+    Each takes Apache Hudi's options (``hoodie.compact.…``, ``hoodie.compaction.…``, ``hoodie.log.compaction.…``, and
+    those of files and locks) on top of the table's. Work is done by ``spark``, else by the Spark session that is
+    running, else by threads of this process. Services may run beside writers, also in another process.
+    """
+
+    def __init__(self, path: str, options: Options) -> None:
+        self._path = path
+        self._options = options
+
+    # --- compaction ------------------------------------------------------------------------------------------------
+
+    @overload
+    def compact(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[False] = False,
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+    ) -> CompactionResult: ...
+
+    @overload
+    def compact(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[True],
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+    ) -> CompactionPlan: ...
+
+    def compact(
+        self,
+        options: Given = None,
+        *,
+        dry_run: bool = False,
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+    ) -> CompactionResult | CompactionPlan:
+        """Merge log files into new base files: run the plans that are pending, then make a plan and run it.
+
+        The call itself is the reason to compact; with ``only_if_due`` a new plan is made only when the trigger
+        (`hoodie.compact.inline.trigger.strategy`) says so. With ``dry_run`` nothing is done, and the plan that would be
+        made is returned.
+
+        Raises:
+            UnsupportedTableError: the table is no merge-on-read table.
+            TransactionError: another process runs a plan, or a restore is pending.
+        """
+        return self._compact(options, dry_run, only_if_due, spark, is_log=False)
+
+    def schedule_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
+        """Make a compaction plan and leave it on the timeline, to be run by whoever comes; writers go on meanwhile.
+
+        The plan is empty, and not on the timeline, when there is nothing to do; its ``reason`` says why.
+        """
+        client, opts = self._open(options)
+        return schedule(client, opts, only_if_due=only_if_due)
+
+    def run_compaction(
+        self, instant: str | None = None, options: Given = None, *, spark: SparkSession | None = None
+    ) -> CompactionResult:
+        """Run the compaction plans that are pending, oldest first, or only that of ``instant``. A run that failed
+        before, here or elsewhere, is undone and begun anew."""
+        client, opts = self._open(options)
+        return run_pending(client, opts, _runner(spark), instant=instant)
+
+    def pending_compactions(self) -> list[CompactionPlan]:
+        """The compaction plans on the timeline that are not completed, oldest first."""
+        client, _ = self._open(None)
+        return pending_plans(client.active_timeline(), Action.COMPACTION)
+
+    def _compact(
+        self, options: Given, dry_run: bool, only_if_due: bool, spark: SparkSession | None, *, is_log: bool
+    ) -> CompactionResult | CompactionPlan:
+        client, opts = self._open(options)
+        if dry_run:
+            return make_plan(client, opts, is_log=is_log, only_if_due=only_if_due)
+        runner = _runner(spark)
+        done = run_pending(client, opts, runner, is_log=is_log)
+        plan = schedule(client, opts, is_log=is_log, only_if_due=only_if_due)
+        if plan.instant is None:
+            return done
+        return done.and_(run_pending(client, opts, runner, is_log=is_log, instant=plan.instant))
+
+    def _open(self, options: Given) -> tuple[TableMetaClient, Options]:
+        opts = Options.parse({**self._options, **(options or {})})
+        client = TableMetaClient.open(self._path, opts)
+        return client, client.config.validate_against(opts)
+
+    def __repr__(self) -> str:
+        return f"TableServices({self._path!r})"
+
+
+def _runner(spark: SparkSession | None) -> Runner:
+    """Who does the work."""
+    if spark is None:
+        try:
+            from pyspark.sql import SparkSession as Session
+        except ImportError:
+            return run_in_threads
+        spark = Session.getActiveSession()
+        if spark is None:
+            return run_in_threads
+    from pyhudi.spark.compaction import spark_runner
+
+    return spark_runner(spark)
