@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.config.option import choice, flag, integer, maybe_choice, maybe_integer, maybe_text, names, text
+from pyhudi.config.option import choice, flag, integer, maybe_choice, maybe_integer, maybe_text, text
 from pyhudi.config.values import (
     CleanPolicy,
     CompactionTrigger,
@@ -135,10 +135,10 @@ COMPACT_MAX_DELTA_SECONDS = integer(
     "Seconds after the last compaction, or after the first delta commit, from which compaction is due.",
     least=1,
 )
-COMPACTION_STRATEGY = names(
+COMPACTION_STRATEGY = text(
     "hoodie.compaction.strategy",
-    "Which file slices are compacted, by Apache Hudi's class names; several, separated by commas, one after the other. "
-    "LogFileSizeBasedCompactionStrategy when not given.",
+    "org.apache.hudi.table.action.compact.strategy.LogFileSizeBasedCompactionStrategy",
+    "Which file slices are compacted, by Apache Hudi's class names; several, separated by commas, one after the other.",
 )
 COMPACTION_TARGET_IO = integer(
     "hoodie.compaction.target.io", 512_000, "Megabytes that one compaction reads and writes, about."

@@ -109,9 +109,7 @@ def _slices(table: PinnedTable, plan: CompactionPlan) -> tuple[FileSlice, ...]:
     return tuple(one for _, one in sorted(found, key=lambda pair: -pair[0]))
 
 
-def _all_logs(
-    table: PinnedTable, plan: CompactionPlan
-) -> tuple[pa.Table, dict[tuple[str, str, str], tuple[str, ...]]]:
+def _all_logs(table: PinnedTable, plan: CompactionPlan) -> tuple[pa.Table, dict[tuple[str, str, str], tuple[str, ...]]]:
     """All log files that the slices of a plan have by now. In version 6 a write that began before the plan was made
     still adds to them, and so does the rollback of a failed one."""
     view = FileSystemView.load(table, partitions=plan.partitions)
@@ -120,5 +118,3 @@ def _all_logs(
         (row["partition"], row["file_id"], row["base_instant"]): tuple(row["log_paths"]) for row in slices.to_pylist()
     }
     return view.files, logs
-
-

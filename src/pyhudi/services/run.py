@@ -1,5 +1,4 @@
-"""Carrying out compactions: from the plan on the timeline to the commit. Who does the work, Spark or threads, is given.
-"""
+"""Carrying out compactions, from the plan on the timeline to the commit. Who does the work is given."""
 
 from __future__ import annotations
 

@@ -81,9 +81,7 @@ def schedule(
     client = client.reload()
     client.config.check_writable()
     planner = _planner(client, opts, is_log=is_log, only_if_due=only_if_due)
-    generator = InstantGenerator(
-        client.storage, opts, client.config.timezone, lock=lock_provider(client.storage, opts)
-    )
+    generator = InstantGenerator(client.storage, opts, client.config.timezone, lock=lock_provider(client.storage, opts))
     with generator.reserve() as slot:
         active = client.active_timeline()
         refuse_pending_restore(active)

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
+from pyhudi.config.option import split_names
 from pyhudi.errors import ConfigError, InvalidOptionError
 
 _PACKAGE = "org.apache.hudi.table.action.compact.strategy."
-_DEFAULT = "LogFileSizeBasedCompactionStrategy"
+_BY_SIZE = "LogFileSizeBasedCompactionStrategy"
 _DAY = re.compile(r"(\d+)[/-](\d+)[/-](\d+)")
 
 
@@ -80,7 +81,7 @@ def named_strategies(opts: Options) -> tuple[Strategy, ...]:
     """
     option = options.COMPACTION_STRATEGY
     found = []
-    for given in opts.get_typed(option) or (_DEFAULT,):
+    for given in split_names(opts.get_typed(option)):
         name = given.removeprefix(_PACKAGE)
         if name not in STRATEGIES:
             raise InvalidOptionError(option.key, given, ", ".join(sorted(STRATEGIES)))
@@ -115,7 +116,7 @@ def choose(strategies: Sequence[Strategy], operations: pa.Table, limits: Limits)
 # --- partitions ------------------------------------------------------------------------------------------------------
 
 
-def _all_partitions(paths: Sequence[str], limits: Limits) -> Sequence[str]:
+def _all_partitions(paths: Sequence[str], _: Limits) -> Sequence[str]:
     return paths
 
 
@@ -163,7 +164,7 @@ def _check_regex(text: str | None, name: str) -> re.Pattern[str]:
 # --- operations ------------------------------------------------------------------------------------------------------
 
 
-def _everything(operations: pa.Table, limits: Limits) -> Chosen:
+def _everything(operations: pa.Table, _: Limits) -> Chosen:
     return Chosen(operations)
 
 
@@ -194,7 +195,7 @@ def _largest(operations: pa.Table, measure: pa.ChunkedArray, threshold: int, lim
     return Chosen(chosen.operations, (*below, *chosen.left_out))
 
 
-def _newest_day_first(operations: pa.Table, limits: Limits) -> Chosen:
+def _newest_day_first(operations: pa.Table, _: Limits) -> Chosen:
     days = {path: _day(path).toordinal() for path in pc.unique(operations["partition"]).to_pylist()}
     order = np.argsort([-days[path] for path in operations["partition"].to_pylist()], kind="stable")
     return Chosen(operations.take(pa.array(order.astype(np.int64))))
@@ -203,7 +204,7 @@ def _newest_day_first(operations: pa.Table, limits: Limits) -> Chosen:
 STRATEGIES = {
     strategy.name: strategy
     for strategy in (
-        Strategy(_DEFAULT, _all_partitions, _most_log_bytes),
+        Strategy(_BY_SIZE, _all_partitions, _most_log_bytes),
         Strategy("LogFileNumBasedCompactionStrategy", _all_partitions, _most_log_files),
         Strategy("BoundedIOCompactionStrategy", _all_partitions, _within_target),
         Strategy("UnBoundedCompactionStrategy", _all_partitions, _everything),

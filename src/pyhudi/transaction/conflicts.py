@@ -6,6 +6,7 @@ replacing it. This is Apache Hudi's default strategy, with its exceptions for co
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +33,12 @@ def touched_groups(metadata: CommitMetadata) -> pa.Table:
     if metadata.replaced is not None:
         groups = pa.concat_tables([groups, metadata.replaced.filter(pc.is_valid(metadata.replaced["file_id"]))])
     return groups.group_by(GROUP_SCHEMA.names).aggregate([]).select(GROUP_SCHEMA.names)
+
+
+def _rewritten(metadata: CommitMetadata) -> pa.Table:
+    """The same without those that only log files were added to."""
+    stats = metadata.stats
+    return touched_groups(replace(metadata, stats=stats.filter(pc.is_null(stats["logVersion"]))))
 
 
 def pending_clustering_groups(active: ActiveTimeline) -> pa.Table:
@@ -72,7 +79,9 @@ def find_conflict(
             continue  # it was planned before this write began, so the write went beside it
         if theirs.operation == "LOG_COMPACT":
             continue  # the records stay what they are
-        both = _common(mine, touched_groups(theirs))
+        # from version 8 on a log file belongs to the slice that was the last one when its write completed
+        beside = theirs.operation == "COMPACT" and version >= 8
+        both = _common(_rewritten(metadata) if beside else mine, touched_groups(theirs))
         if both is not None:
             return Conflicted(requested, other, f"{other.action} {other.requested} meanwhile changed {both}")
     for groups in pending:

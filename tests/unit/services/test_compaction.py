@@ -1,0 +1,315 @@
+"""Compaction run by threads of this process: the same rows in new base files, whoever writes or dies meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from pyhudi.config import Options
+from pyhudi.errors import ConflictError, HudiError, InstantNotFoundError, TransactionError
+from pyhudi.format.parquet import read_footer
+from pyhudi.hudi_table import HudiTable
+from pyhudi.services.job import CompactionJob
+from pyhudi.services.run import compact_one, run_in_threads, run_pending
+from pyhudi.services.schedule import schedule
+from pyhudi.storage import Storage, open_storage
+from pyhudi.table.fsview import FileSystemView
+from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.timeline.instants import Action, State
+from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.transaction.planned import PlannedTransaction
+from pyhudi.write.context import TaskId
+from pyhudi.write.status import decode_stats
+from tests.golden.expected import NAMES, unpack
+from tests.unit.services.mortable import FAST, FILE_IDS, MorTable, row
+from tests.unit.transaction.test_kill import deaths
+
+VERSIONS = (6, 8, 9)
+SMALL = {"hoodie.index.bloom.num_entries": "10", "hoodie.bloom.index.filter.dynamic.max.entries": "10"}
+MOR = [name for name in NAMES if "_mor_" in name]
+
+
+@pytest.fixture(params=VERSIONS)
+def mor(request: pytest.FixtureRequest, tmp_path: Path) -> MorTable:
+    """A table with a base file and two logs in either of its file groups."""
+    table = MorTable(tmp_path / "table", request.param, options=FAST | SMALL)
+    table.load([row(f"{p}{i}", p, 1, "base") for p in FILE_IDS for i in range(5)])
+    table.delta([row("a0", "a", 2, "first"), row("a1", "a", 0, "late"), row("b0", "b", 2, "first")], [("a2", "a", 3)])
+    table.delta([row("a0", "a", 3, "second"), row("a9", "a", 1, "new")], [("b1", "b", None)])
+    return table
+
+
+def slices(table: MorTable) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = FileSystemView.load(table.client).latest_slices().to_pylist()
+    return found
+
+
+def test_rows_stay_what_they_are(mor: MorTable):
+    before = mor.table.scan().to_arrow().sort_by("_hoodie_record_key")
+    result = mor.table.services.compact()
+    after = mor.table.scan().to_arrow().sort_by("_hoodie_record_key")
+    assert after.drop(["_hoodie_file_name"]) == before.drop(["_hoodie_file_name"])
+    assert {r["id"]: r["v"] for r in mor.rows().values() if r["v"] != "base"} == {
+        "a0": "second",
+        "b0": "first",
+        "a9": "new",
+    }
+    assert mor.table.scan(read_optimized=True).to_arrow().sort_by("_hoodie_record_key") == after
+    for one in slices(mor):
+        assert one["log_paths"] == []
+        assert one["base_instant"] == result.instants[0]
+        footer = read_footer(mor.root / one["base_path"])
+        here = after.filter(pc.equal(after["p"], one["partition"]))["_hoodie_record_key"].to_pylist()
+        assert (footer.min_key, footer.max_key) == (min(here), max(here))
+        bloom = footer.bloom_filter()
+        assert bloom is not None
+        assert all(bloom.might_contain(pa.array(here)))
+        assert set(after["_hoodie_file_name"].to_pylist()) >= {one["base_path"].rpartition("/")[2]}
+
+
+def test_what_the_commit_says(mor: MorTable):
+    result = mor.table.services.compact()
+    active = mor.client.active_timeline()
+    (instant,) = [i for i in active.timeline if i.action == Action.COMMIT]
+    metadata = active.commit_metadata(instant)
+    assert (metadata.operation, metadata.compacted, instant.requested) == ("COMPACT", True, result.instants[0])
+    assert metadata.schema_json is not None
+    stats = {s["partitionPath"]: s for s in metadata.stats.to_pylist()}
+    wanted = {
+        "numWrites": 5,
+        "numUpdateWrites": 1,
+        "numDeletes": 1,
+        "numInserts": 1,
+        "totalLogRecords": 5,
+        "totalUpdatedRecordsCompacted": 4,
+        "totalLogFilesCompacted": 2,
+        "totalLogBlocks": 3,
+        "prevBaseFile": f"{FILE_IDS['a']}_0-0-0_{stats['a']['prevCommit']}.parquet" if mor.version >= 8 else None,
+    }
+    assert {name: stats["a"][name] for name in wanted} == wanted
+    assert stats["a"]["fileSizeInBytes"] == (mor.root / stats["a"]["path"]).stat().st_size
+    assert not list((mor.root / ".hoodie" / ".temp").iterdir())
+    names = {path.name.split(".", 1)[1] for path in (mor.root / active.layout.folder).iterdir() if path.is_file()}
+    assert {"compaction.requested", "compaction.inflight", "commit"} <= names
+
+
+def test_time_travel_and_changes(mor: MorTable):
+    """A compaction is no change: it shows in no incremental query, and the past stays what it was."""
+    instant = mor.table.latest_instant
+    past = mor.rows()
+    mor.table.services.compact()
+    bookmark = mor.table.completion_of(mor.table.latest_instant)
+    assert mor.table.scan(begin=bookmark).to_arrow().num_rows == 0
+    as_of = mor.table.scan(as_of=instant, columns=["id", "p", "o", "v"]).to_arrow().to_pylist()
+    assert {r["id"]: r for r in as_of} == past
+    changed = mor.table.scan(begin=mor.table.completion_of(instant)).to_arrow()
+    assert changed.num_rows == 0
+
+
+def test_nothing_to_do(mor: MorTable):
+    assert mor.table.services.compact().num_log_files == 4
+    again = mor.table.services.compact()
+    assert not again
+    assert "nothing done" in repr(again)
+    assert not mor.table.services.run_compaction()
+    with pytest.raises(InstantNotFoundError, match="20200101000000000"):
+        mor.table.services.run_compaction("20200101000000000")
+
+
+def test_only_if_due(mor: MorTable):
+    assert not mor.table.services.compact(only_if_due=True)
+    plan = mor.table.services.schedule_compaction(only_if_due=True)
+    assert plan.instant is None
+    assert plan.reason.startswith("not due: 3 of 5 delta commits")
+    three = {"hoodie.compact.inline.max.delta.commits": "3"}
+    assert mor.table.services.compact(three, only_if_due=True)
+
+
+def test_dry_runs_leave_nothing(mor: MorTable):
+    before = sorted(mor.root.rglob("*"))
+    assert len(mor.table.services.compact(dry_run=True)) == 2
+    assert sorted(mor.root.rglob("*")) == before
+
+
+def test_writes_between_plan_and_run(mor: MorTable):
+    """They go to the slices that the plan has opened, and are not touched."""
+    services = mor.table.services
+    plan = services.schedule_compaction()
+    assert plan.state is State.REQUESTED
+    mor.delta([row("a0", "a", 9, "after")], [("b2", "b", None)])
+    before = mor.rows()
+    assert not len(services.compact(dry_run=True)), "no slice has two plans"
+    result = services.run_compaction(plan.instant)
+    assert result.instants == (plan.instant,)
+    assert mor.rows() == before
+    assert all(len(one["log_paths"]) == 1 and one["base_instant"] == plan.instant for one in slices(mor))
+    services.compact()
+    assert mor.rows() == before
+    assert all(not one["log_paths"] for one in slices(mor))
+
+
+def test_a_write_around_the_plan(mor: MorTable):
+    """It began before the plan was made and ends after the compaction; only tables with completion times allow it."""
+    tx = mor.begin()
+    if mor.version < 8:
+        plan = mor.table.services.schedule_compaction()
+        assert plan.instant is None
+        assert "is under way" in plan.reason
+        tx.abort()
+        return
+    stats = mor.write_logs(tx, [row("a0", "a", 9, "around")])
+    mor.table.services.compact()
+    mor.commit(tx, "UPSERT", stats)
+    assert mor.rows()["a0"]["v"] == "around"
+    (one,) = [one for one in slices(mor) if one["partition"] == "a"]
+    assert len(one["log_paths"]) == 1
+    mor.table.services.compact()
+    assert mor.rows()["a0"]["v"] == "around"
+
+
+def serially(job: CompactionJob) -> pa.Table:
+    """One slice after the other, so that operations come in one order."""
+    return decode_stats([compact_one(job, i, TaskId(i, 0, 0)) for i in range(len(job.slices))])
+
+
+def test_dying_anywhere(mor: MorTable):
+    """Whoever dies while planning or running: the rows are there, and the next run finishes."""
+    before = mor.rows()
+    opts = Options.parse(mor.options)
+
+    def act(storage: Storage) -> None:
+        client = TableMetaClient.open(storage, opts)
+        plan = schedule(client, opts)
+        run_pending(client, opts, serially, instant=plan.instant)
+
+    seen = set()
+    for storage in deaths(mor.root, act):
+        left = MorTable(Path(storage.root.removeprefix("file://")), mor.version, options=mor.options)
+        assert left.rows() == before
+        seen.add(tuple(i.action for i in left.client.active_timeline().timeline.pending()))
+        left.table.services.compact()
+        assert left.rows() == before
+        assert all(not one["log_paths"] for one in slices(left))
+        assert not left.client.active_timeline().timeline.pending()
+        _only_known_files(left)
+    assert {(), ("compaction",)} <= seen
+
+
+def _only_known_files(table: MorTable) -> None:
+    """No file of a failed attempt is left."""
+    known = {path for one in FileSystemView.load(table.client).all_slices().to_pylist() for path in _paths(one)}
+    found = {str(p.relative_to(table.root)) for part in FILE_IDS for p in (table.root / part).iterdir()}
+    assert {path for path in found if "partition_metadata" not in path and not path.endswith(".tmp")} == known
+
+
+def _paths(one: dict[str, Any]) -> Iterator[str]:
+    if one["base_path"]:
+        yield one["base_path"]
+    yield from one["log_paths"]
+
+
+def test_writers_go_on_after_a_failed_run(mor: MorTable):
+    """A writer rolls back failed writes, and leaves a failed compaction to the next one."""
+    services = mor.table.services
+    plan = services.schedule_compaction()
+
+    def broken(job: CompactionJob) -> pa.Table:
+        compact_one(job, 0, TaskId(0, 0, 0))
+        raise RuntimeError("the cluster is gone")
+
+    opts = Options.parse(mor.options)
+    with pytest.raises(RuntimeError, match="the cluster is gone"):
+        run_pending(mor.client, opts, broken)
+    (left,) = services.pending_compactions()
+    assert (left.instant, left.state) == (plan.instant, State.REQUESTED)
+    mor.delta([row("a0", "a", 9, "after")])
+    before = mor.rows()
+    assert services.run_compaction().instants == (plan.instant,)
+    assert mor.rows() == before
+
+
+def test_an_inflight_run_is_undone_first(mor: MorTable):
+    plan = mor.table.services.schedule_compaction()
+    opts = Options.parse(mor.options)
+    dead = PlannedTransaction.take_up(mor.client, plan.action, plan.instant or "", "COMPACT", opts)
+    assert dead is not None
+    dead.to_inflight()
+    mor.delta([row("a0", "a", 9, "after")])
+    result = mor.table.services.compact()
+    assert plan.instant in result.instants
+    assert mor.rows()["a0"]["v"] == "after"
+    rollbacks = mor.client.active_timeline().timeline.of_actions(Action.ROLLBACK)
+    assert len(rollbacks) == 1
+    with pytest.raises(ConflictError):
+        dead.commit(CommitMetadata("COMPACT"))
+
+
+def test_two_at_a_time(mor: MorTable):
+    """With several writers declared the living are not rolled back; undeclared, the slower one fails."""
+    several = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+    opts = Options.parse({**mor.options, **several})
+    mor.table.services.schedule_compaction(several)
+
+    def second(job: CompactionJob) -> pa.Table:
+        with pytest.raises(TransactionError, match="another process"):
+            run_pending(mor.client, opts, run_in_threads)
+        return run_in_threads(job)
+
+    assert run_pending(mor.client, opts, second)
+    mor.delta([row("a0", "a", 9, "after")])
+    mor.table.services.schedule_compaction()
+    before = mor.rows()
+
+    def overtaken(job: CompactionJob) -> pa.Table:
+        stats = run_in_threads(job)
+        assert mor.table.services.run_compaction()
+        return stats
+
+    with pytest.raises((ConflictError, TransactionError)):
+        run_pending(mor.client, Options.parse(mor.options), overtaken)
+    assert mor.rows() == before
+
+
+def test_a_slice_of_logs_only_and_one_that_loses_all_rows(tmp_path: Path):
+    mor = MorTable(tmp_path / "table", 9, options=FAST | SMALL)
+    mor.load([row("a0", "a", 1, "x")])
+    (mor.root / "b" / f"{FILE_IDS['b']}_0-0-0_{mor.table.latest_instant}.parquet").unlink()
+    mor.delta([row("b0", "b", 1, "only in logs")], [("a0", "a", 2)])
+    result = mor.table.services.compact()
+    stats = {s["partitionPath"]: s for s in result.stats.to_pylist()}
+    assert (stats["b"]["prevCommit"], stats["b"]["numInserts"], stats["a"]["numWrites"]) == ("null", 1, 0)
+    assert mor.rows() == {"b0": row("b0", "b", 1, "only in logs")}
+    assert mor.table.scan(read_optimized=True).to_arrow()["_hoodie_commit_time"].to_pylist() != list(result.instants)
+    mor.delta([row("a0", "a", 1, "back")])
+    mor.table.services.compact()
+    assert mor.rows()["a0"]["v"] == "back"
+
+
+@pytest.mark.parametrize("name", MOR)
+def test_golden_tables(name: str, tmp_path: Path):
+    """Whatever Apache Hudi wrote into logs is in the base files afterwards."""
+    golden = unpack(name, tmp_path)
+    table = HudiTable.for_path(str(golden.path), SMALL)
+    order = [("_hoodie_record_key", "ascending"), ("_hoodie_partition_path", "ascending")]
+    before = table.scan().to_arrow().sort_by(order)
+    logs = sum(map(len, table.inspect.file_slices()["log_paths"].to_pylist()))
+    result = table.services.compact()
+    assert result.num_log_files >= logs
+    after = table.scan().to_arrow().sort_by(order)
+    assert after.drop(["_hoodie_file_name"]) == before.drop(["_hoodie_file_name"])
+    assert table.scan(read_optimized=True).to_arrow().sort_by(order) == after
+    assert not any(table.inspect.file_slices()["log_paths"].to_pylist())
+    shutil.rmtree(golden.path)
+
+
+def test_options_of_files_are_checked_first(mor: MorTable):
+    with pytest.raises(HudiError, match="codec"):
+        mor.table.services.compact({"hoodie.parquet.compression.codec": "nope"})
+    assert open_storage(mor.root).exists(".hoodie/hoodie.properties")
+    assert not mor.client.active_timeline().timeline.of_actions(Action.ROLLBACK)
