@@ -51,8 +51,8 @@ def test_largest_logs_first_up_to_the_target():
             operation("s", "p1", log_bytes=5),
             operation("m", "p2", log_bytes=50, io=6),
             operation("l", log_bytes=99, io=6),
-        ]
-        + [operation("x", "p3", log_bytes=20)],
+            operation("x", "p3", log_bytes=20),
+        ],
         hoodie__compaction__logfile__size__threshold=10,
         hoodie__compaction__target__io=10,
     )
