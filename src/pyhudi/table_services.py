@@ -93,6 +93,61 @@ class TableServices:
         client, _ = self._open(None)
         return pending_plans(client.active_timeline(), Action.COMPACTION)
 
+    # --- log compaction --------------------------------------------------------------------------------------------
+
+    @overload
+    def log_compact(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[False] = False,
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+    ) -> CompactionResult: ...
+
+    @overload
+    def log_compact(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[True],
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+    ) -> CompactionPlan: ...
+
+    def log_compact(
+        self,
+        options: Given = None,
+        *,
+        dry_run: bool = False,
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+    ) -> CompactionResult | CompactionPlan:
+        """Put the log files of file slices together into one each, which costs less than writing base files anew and
+        makes reading cheaper until that is done. Arguments as of `compact`.
+
+        File slices with at least `hoodie.log.compaction.blocks.threshold` log files or blocks are taken.
+        """
+        return self._compact(options, dry_run, only_if_due, spark, is_log=True)
+
+    def schedule_log_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
+        """Make a plan for a log compaction and leave it on the timeline; it is empty when there is nothing to do."""
+        client, opts = self._open(options)
+        return schedule(client, opts, is_log=True, only_if_due=only_if_due)
+
+    def run_log_compaction(
+        self, instant: str | None = None, options: Given = None, *, spark: SparkSession | None = None
+    ) -> CompactionResult:
+        """Run the log compaction plans that are pending, oldest first, or only that of ``instant``. A plan that was
+        begun and failed, or whose logs are being compacted since, is dropped."""
+        client, opts = self._open(options)
+        return run_pending(client, opts, _runner(spark), is_log=True, instant=instant)
+
+    def pending_log_compactions(self) -> list[CompactionPlan]:
+        """The log compaction plans on the timeline that are not completed, oldest first."""
+        client, _ = self._open(None)
+        return pending_plans(client.active_timeline(), Action.LOG_COMPACTION)
+
     def _compact(
         self, options: Given, dry_run: bool, only_if_due: bool, spark: SparkSession | None, *, is_log: bool
     ) -> CompactionResult | CompactionPlan:

@@ -10,7 +10,9 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.config.values import Operation
 from pyhudi.errors import UnsupportedTableError
+from pyhudi.format.log import LogSchema
 from pyhudi.merge.filegroup import FileSlice, SliceContext
+from pyhudi.merge.ordering import type_of
 from pyhudi.read.merged import slice_context
 from pyhudi.read.table_schema import table_schema
 from pyhudi.schema.arrow_avro import to_avro
@@ -21,23 +23,27 @@ from pyhudi.table.fsview import FileSystemView
 from pyhudi.table.listing import list_files
 from pyhudi.table.merging import with_delete_marker
 from pyhudi.timeline.metadata import CommitMetadata
-from pyhudi.write.context import WriteContext
+from pyhudi.write.compact import compact_slice
+from pyhudi.write.compactlogs import LogTarget, compact_logs
+from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.settings import write_context
+from pyhudi.write.status import Stat
 
 if TYPE_CHECKING:
+    from pyhudi.table.config import TableConfig
     from pyhudi.read.pinned import PinnedTable
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionJob:
     """One compaction, as its tasks see it: how slices are read, how files are written, and the slices, the largest
-    first."""
+    first. ``logs`` is set for log compactions."""
 
     reading: SliceContext
     context: WriteContext
     slices: tuple[FileSlice, ...]
     schema_text: str
-    is_log: bool = False
+    logs: LogTarget | None = None
 
     @classmethod
     def of(cls, table: PinnedTable, plan: CompactionPlan, opts: Options) -> CompactionJob:
@@ -56,7 +62,8 @@ class CompactionJob:
             reading = replace(reading, budget=budget)
         merging = with_delete_marker(table.config.merging, opts)
         context = write_context(table.storage, table.config, merging, opts, Operation.UPSERT, plan.instant, own)
-        return cls(reading, context, _slices(table, plan), to_avro(own, table.config.name), plan.is_log)
+        logs = _log_target(table.config, context, stored) if plan.is_log else None
+        return cls(reading, context, _slices(table, plan), to_avro(own, table.config.name), logs)
 
     def metadata(self, stats: pa.Table) -> CommitMetadata:
         """What the commit says."""
@@ -65,12 +72,26 @@ class CompactionJob:
     @property
     def operation(self) -> str:
         """The operation as commit metadata names it."""
-        return operation_type(is_log=self.is_log)
+        return operation_type(is_log=self.logs is not None)
+
+    def run(self, number: int, task: TaskId) -> list[Stat]:
+        """Do the work for one slice; returns the stats of the files."""
+        one = self.slices[number]
+        if self.logs is not None:
+            return compact_logs(self.reading, self.context, task, one, self.logs)
+        return [compact_slice(self.reading, self.context, task, one)]
 
 
 def operation_type(*, is_log: bool) -> str:
     """The operation of compactions and log compactions as commit metadata names it."""
     return "LOG_COMPACT" if is_log else "COMPACT"
+
+
+def _log_target(config: TableConfig, context: WriteContext, stored: pa.Schema) -> LogTarget:
+    kinds = [(name, type_of(stored, name)) for name in config.ordering_fields]
+    ordering = pa.schema([pa.field(name, kind) for name, kind in kinds if kind is not None])
+    text = context.avro_schema or to_avro(context.file_schema, config.name)
+    return LogTarget(LogSchema(text, ordering, config.version))
 
 
 def _columns(table: PinnedTable) -> tuple[pa.Schema, pa.Schema]:

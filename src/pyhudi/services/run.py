@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -22,9 +22,8 @@ from pyhudi.timeline.instants import Action
 from pyhudi.timeline.metadata import WRITE_STAT_SCHEMA
 from pyhudi.transaction.outcome import Conflicted
 from pyhudi.transaction.planned import PlannedTransaction
-from pyhudi.write.compact import compact_slice
 from pyhudi.write.context import TaskId
-from pyhudi.write.status import Stat, decode_stats, encode_stats
+from pyhudi.write.status import decode_stats, encode_stats
 
 if TYPE_CHECKING:
     from pyhudi.table.metaclient import TableMetaClient
@@ -124,6 +123,9 @@ def run_plan(client: TableMetaClient, plan: CompactionPlan, opts: Options, runne
     if found is None:
         return nothing
     with found as tx:
+        if plan.is_log and tx.is_overtaken(plan.operations.select(["partition", "file_id"])):
+            tx.abort()
+            return nothing
         job = CompactionJob.of(PinnedTable.of(client), plan, opts)
         tx.to_inflight()
         stats = runner(job)
@@ -137,8 +139,7 @@ def run_plan(client: TableMetaClient, plan: CompactionPlan, opts: Options, runne
 
 def compact_one(job: CompactionJob, number: int, task: TaskId) -> bytes:
     """Do the work for one slice of a job; returns its write stats, packed."""
-    stats: Iterable[Stat] = [compact_slice(job.reading, job.context, task, job.slices[number])]
-    return encode_stats(stats)
+    return encode_stats(job.run(number, task))
 
 
 def run_in_threads(job: CompactionJob) -> pa.Table:

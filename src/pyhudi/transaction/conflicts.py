@@ -94,9 +94,8 @@ def find_conflict(
     return None
 
 
-def find_later_compaction(metadata: CommitMetadata, requested: str, active: ActiveTimeline) -> Conflicted | None:
-    """The first compaction, planned or done later than ``requested``, of a file group that ``metadata`` wrote to."""
-    mine = touched_groups(metadata)
+def find_later_compaction(groups: pa.Table, requested: str, active: ActiveTimeline) -> Conflicted | None:
+    """The first compaction, planned or done later than ``requested``, of one of the file groups (GROUP_SCHEMA)."""
     pending = pending_compaction_groups(active)
     for other in active.timeline:
         if other.requested <= requested or other.family != Action.COMMIT:
@@ -105,7 +104,7 @@ def find_later_compaction(metadata: CommitMetadata, requested: str, active: Acti
             theirs = touched_groups(active.commit_metadata(other))
         else:
             theirs = pending.filter(pc.equal(pending["instant"], other.requested))
-        both = _common(mine, theirs)
+        both = _common(groups, theirs)
         if both is not None:
             return Conflicted(requested, other, f"{other.action} {other.requested} compacts {both}")
     return None

@@ -23,7 +23,7 @@ from pyhudi.timeline.generator import InstantGenerator
 from pyhudi.timeline.instants import Action, Instant, State
 from pyhudi.timeline.layout import Layout
 from pyhudi.timeline.metadata import CommitMetadata
-from pyhudi.transaction.conflicts import find_later_compaction
+from pyhudi.transaction.conflicts import find_later_compaction, touched_groups
 from pyhudi.transaction.locks import lock_provider, number
 from pyhudi.transaction.outcome import Conflicted
 from pyhudi.transaction.rollback import FailedWrites, refuse_pending_restore
@@ -87,7 +87,12 @@ class PlannedTransaction(Transaction):
         _check_files(self.storage, self._entry, metadata.stats)
         if self.action != Action.LOG_COMPACTION:
             return None
-        return find_later_compaction(metadata, self.instant, active)
+        return find_later_compaction(touched_groups(metadata), self.instant, active)
+
+    def is_overtaken(self, groups: pa.Table) -> bool:
+        """Whether a compaction that was planned later works on one of the file groups (partition, file_id), so that
+        there is no use in compacting their logs."""
+        return find_later_compaction(groups, self.instant, self._active) is not None
 
 
 def _pending(active: ActiveTimeline, action: str, instant: str) -> Instant | None:

@@ -72,8 +72,10 @@ class LogWriter:
         self._headers = {Header.INSTANT_TIME: instant, Header.SCHEMA: schema.avro}
         if partial:
             self._headers[Header.IS_PARTIAL] = "true"
+        self._compacted: dict[Header, str] = {}
         if compacted_times:
-            self._headers[Header.COMPACTED_BLOCK_TIMES] = ",".join(compacted_times)
+            self._compacted[Header.COMPACTED_BLOCK_TIMES] = ",".join(compacted_times)
+            self._headers |= self._compacted
         self._records = PendingRows()
         self._deletes = PendingRows()
         self._output = _Output(open_file, where, self._options.max_file_size)
@@ -113,7 +115,7 @@ class LogWriter:
         if self._deletes.num_rows:
             table, positions = self._deletes.take()
             content = delete_content(table, self._schema.ordering, self._schema.table_version)
-            headers = {Header.INSTANT_TIME: self._instant, Header.SCHEMA: self._schema.avro}
+            headers = {Header.INSTANT_TIME: self._instant, Header.SCHEMA: self._schema.avro} | self._compacted
             block = frame(BlockType.DELETE, headers | self._positions(positions), content)
             self._output.write(block, deletes=table.num_rows)
 
