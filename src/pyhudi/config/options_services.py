@@ -113,6 +113,12 @@ KEEP_MIN_COMMITS = integer("hoodie.keep.min.commits", 20, "Instants that archivi
 KEEP_MAX_COMMITS = integer("hoodie.keep.max.commits", 30, "Active instants from which archiving starts.", least=1)
 CLUSTERING_INLINE = flag("hoodie.clustering.inline", False, "Whether a write runs clustering after its commit.")
 
+FAIL_ON_INLINE_SERVICE_ERROR = flag(
+    "hoodie.fail.writes.on.inline.table.service.exception",
+    True,
+    "Whether an error of a service after a commit is raised; the write is committed either way.",
+)
+
 # --- compaction ----------------------------------------------------------------------------------------------------
 
 COMPACT_INLINE = flag("hoodie.compact.inline", False, "Whether a write runs compaction after its commit.")

@@ -30,8 +30,8 @@ from pyhudi.write.settings import write_context
 from pyhudi.write.status import Stat
 
 if TYPE_CHECKING:
-    from pyhudi.table.config import TableConfig
     from pyhudi.read.pinned import PinnedTable
+    from pyhudi.table.config import TableConfig
 
 
 @dataclass(frozen=True, slots=True)

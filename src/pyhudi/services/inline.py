@@ -1,0 +1,76 @@
+"""Services that a write to a merge-on-read table runs or plans after its commit."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import TYPE_CHECKING
+
+from pyhudi.config import Options, options
+from pyhudi.config.values import TableType
+from pyhudi.errors import HudiError, OptionWithoutEffectWarning
+from pyhudi.services.run import CompactionResult, Runner, run_pending
+from pyhudi.services.schedule import pending_plans, schedule
+from pyhudi.timeline.instants import Action
+
+if TYPE_CHECKING:
+    from pyhudi.config.option import Option
+    from pyhudi.table.config import TableConfig
+    from pyhudi.table.metaclient import TableMetaClient
+
+_INLINE: tuple[Option[bool], ...] = (
+    options.COMPACT_INLINE,
+    options.COMPACT_SCHEDULE_INLINE,
+    options.LOG_COMPACTION_INLINE,
+)
+_log = logging.getLogger(__name__)
+
+
+def check_inline(config: TableConfig, opts: Options) -> None:
+    """Warn OptionWithoutEffectWarning of inline compaction in a table that has nothing to compact."""
+    if config.table_type is TableType.MERGE_ON_READ:
+        return
+    for option in _INLINE:
+        if opts.get_typed(option):
+            warnings.warn(
+                f"{option.key}=true has no effect: the table is of type {config.table_type}, which has no log files",
+                OptionWithoutEffectWarning,
+                stacklevel=4,
+            )
+
+
+def after_deltacommit(client: TableMetaClient, opts: Options, runner: Runner) -> tuple[CompactionResult, ...]:
+    """What the options want done after a commit to a merge-on-read table: `hoodie.compact.inline` runs the plans that
+    are pending and then, when one is due, a new one; `hoodie.compact.schedule.inline` only makes a plan, when none is
+    pending; `hoodie.log.compaction.inline` does with log compactions as the first.
+
+    The write is committed by then, whatever happens here. `hoodie.fail.writes.on.inline.table.service.exception` says
+    whether an error is raised or logged.
+    """
+    wanted = [option for option in _INLINE if opts.get_typed(option)]
+    if not wanted or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
+        return ()
+    if client.config.table_type is not TableType.MERGE_ON_READ:
+        return ()
+    results: list[CompactionResult] = []
+    try:
+        if options.COMPACT_INLINE in wanted:
+            results.append(_run_all(client, opts, runner, is_log=False))
+        elif options.COMPACT_SCHEDULE_INLINE in wanted:
+            if not pending_plans(client.active_timeline(), Action.COMPACTION):
+                schedule(client, opts, only_if_due=True)
+        if options.LOG_COMPACTION_INLINE in wanted:
+            results.append(_run_all(client, opts, runner, is_log=True))
+    except HudiError as error:
+        if opts.get_typed(options.FAIL_ON_INLINE_SERVICE_ERROR):
+            raise
+        _log.warning("the write is committed, but a service after it failed: %s", error)
+    return tuple(result for result in results if result)
+
+
+def _run_all(client: TableMetaClient, opts: Options, runner: Runner, *, is_log: bool) -> CompactionResult:
+    done = run_pending(client, opts, runner, is_log=is_log)
+    plan = schedule(client, opts, is_log=is_log, only_if_due=True)
+    if plan.instant is None:
+        return done
+    return done.and_(run_pending(client, opts, runner, is_log=is_log, instant=plan.instant))

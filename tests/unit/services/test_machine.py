@@ -1,0 +1,204 @@
+"""Random lives of a merge-on-read table against a dict: upserts, deletes, events out of order, compactions, log
+compactions, failed runs and rolled back writes; what a reader sees is always what the dict says."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from pyhudi.config import Options
+from pyhudi.services.job import CompactionJob
+from pyhudi.services.run import run_in_threads, run_pending
+from pyhudi.timeline.instants import Action
+from tests.unit.services.mortable import FAST, FILE_IDS, MorTable, row
+
+KEYS = [f"{p}{i}" for p in FILE_IDS for i in range(3)]
+SMALL = {
+    "hoodie.index.bloom.num_entries": "10",
+    "hoodie.bloom.index.filter.dynamic.max.entries": "10",
+    "hoodie.log.compaction.blocks.threshold": "2",
+}
+EVENT_TIME, COMMIT_TIME = "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"
+changes = st.lists(
+    st.tuples(st.sampled_from(KEYS), st.integers(1, 6), st.sampled_from(["put", "put", "put", "delete", "drop"])),
+    min_size=1,
+    max_size=5,
+    unique_by=lambda change: change[0],
+)
+
+
+class Version:
+    """The last version of a record: a row or a delete, and its ordering value (0: a delete without one)."""
+
+    def __init__(self, value: str | None, ordering: int) -> None:
+        self.value, self.ordering = value, ordering
+
+    def beats(self, older: Version, mode: str) -> bool:
+        """Whether this, the newer one, counts."""
+        if mode == COMMIT_TIME:
+            return True
+        natural = (self.value is None and not self.ordering) or (older.value is None and not older.ordering)
+        return natural or self.ordering >= older.ordering
+
+
+class Model:
+    """Every record as base row and as what the log says since, as the format's rules for merging have it."""
+
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
+        self.base: dict[str, Version] = {}
+        self.log: dict[str, Version] = {}
+
+    def put(self, key: str, version: Version) -> None:
+        older = self.log.get(key)
+        if older is None:
+            self.log[key] = version
+            return
+        stays = older.value is None and not older.ordering and version.value is None
+        if version.beats(older, self.mode) and not (stays and self.mode == EVENT_TIME):
+            self.log[key] = version
+
+    def rows(self) -> dict[str, Version]:
+        found = dict(self.base)
+        for key, version in self.log.items():
+            if key not in found or version.beats(found[key], self.mode):
+                found[key] = version
+        return {key: version for key, version in found.items() if version.value is not None}
+
+    def compact(self) -> None:
+        self.base, self.log = self.rows(), {}
+
+
+class Life(RuleBasedStateMachine):
+    """One table. ``later`` holds what was written after the pending plan was made."""
+
+    mode = EVENT_TIME
+    version = 9
+
+    @initialize()
+    def load(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        properties = {"hoodie.record.merge.mode": self.mode} if self.version >= 9 else {}
+        if self.version < 9:
+            payload = "DefaultHoodieRecordPayload" if self.mode == EVENT_TIME else "OverwriteWithLatestAvroPayload"
+            properties["hoodie.datasource.write.payload.class"] = f"org.apache.hudi.common.model.{payload}"
+        self.mor = MorTable(self.folder / "t", self.version, properties, FAST | SMALL)
+        self.model = Model(self.mode)
+        self.later: list[tuple[str, Version]] | None = None
+        self.count = 0
+        rows = [row(key, key[0], 3, f"{key} base") for key in KEYS[::2]]
+        self.mor.load(rows)
+        self.model.base = {r["id"]: Version(r["v"], r["o"]) for r in rows}
+
+    @rule(changed=changes)
+    def write(self, changed: list[tuple[str, int, str]]) -> None:
+        rows, deletes = self._split(changed)
+        self.mor.delta(rows, deletes)
+        for key, version in self._versions(changed):
+            if self.later is None:
+                self.model.put(key, version)
+            else:
+                self.later.append((key, version))
+
+    @rule(changed=changes)
+    def fail_to_write(self, changed: list[tuple[str, int, str]]) -> None:
+        """The writer dies after its log files; the next one rolls it back."""
+        self.mor.write_logs(self.mor.begin(), *self._split(changed))
+        self.mor.begin().abort()
+
+    @precondition(lambda self: self.later is None)
+    @rule()
+    def plan(self) -> None:
+        if self.mor.table.services.schedule_compaction().instant is not None:
+            self.later = []
+
+    @precondition(lambda self: self.later is not None)
+    @rule(dies=st.booleans())
+    def run(self, dies: bool) -> None:
+        """Run the plan, after a first attempt that dies or not."""
+        if dies:
+            with pytest.raises(RuntimeError):
+                run_pending(self.mor.client, Options.parse(self.mor.options), _broken)
+        assert run_pending(self.mor.client, Options.parse(self.mor.options), run_in_threads)
+        self._compacted()
+
+    @precondition(lambda self: self.later is None)
+    @rule()
+    def log_compact(self) -> None:
+        """Changes nothing that anybody sees, now or later."""
+        client, opts = self.mor.client, Options.parse(self.mor.options)
+        self.mor.table.services.schedule_log_compaction()
+        run_pending(client, opts, run_in_threads, is_log=True)
+
+    def _compacted(self) -> None:
+        later = self.later or []
+        self.later = None
+        self.model.compact()
+        for key, version in later:
+            self.model.put(key, version)
+
+    @invariant()
+    def reads_what_the_model_says(self) -> None:
+        if not hasattr(self, "mor"):
+            return
+        model = self.model
+        if self.later:
+            # as long as the plan is pending, a reader merges both slices' logs with the base file before it
+            model = Model(self.mode)
+            model.base, model.log = dict(self.model.base), dict(self.model.log)
+            for key, version in self.later:
+                model.put(key, version)
+        expected = {key: (version.value, version.ordering) for key, version in model.rows().items()}
+        assert {key: (r["v"], r["o"]) for key, r in self.mor.rows().items()} == expected
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            pending = self.mor.client.active_timeline().timeline.pending().of_actions(Action.LOG_COMPACTION)
+            assert not pending
+            shutil.rmtree(self.folder)
+
+    def _split(
+        self, changed: list[tuple[str, int, str]]
+    ) -> tuple[list[dict[str, Any]], list[tuple[str, str, int | None]]]:
+        self.count += 1
+        rows = [row(key, key[0], o, f"{key} {self.count}") for key, o, what in changed if what == "put"]
+        deletes = [(k, k[0], o if what == "delete" else None) for k, o, what in changed if what != "put"]
+        return rows, deletes
+
+    def _versions(self, changed: list[tuple[str, int, str]]) -> list[tuple[str, Version]]:
+        return [
+            (key, Version(f"{key} {self.count}", o) if what == "put" else Version(None, o if what == "delete" else 0))
+            for key, o, what in changed
+        ]
+
+
+def _broken(job: CompactionJob) -> pa.Table:
+    run_in_threads(job)
+    raise RuntimeError("gone")
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("mode", [EVENT_TIME, COMMIT_TIME])
+def test_lives(mode: str, version: int):
+    if version < 8:
+        pytest.importorskip("pyhudi.write.logs", reason="rollbacks of log files")
+    life = type("OneLife", (Life,), {"mode": mode, "version": version})
+    quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+    run_state_machine_as_test(
+        life, settings=settings(max_examples=8, stateful_step_count=8, deadline=None, suppress_health_check=quiet)
+    )
