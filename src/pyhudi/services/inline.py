@@ -56,9 +56,8 @@ def after_deltacommit(client: TableMetaClient, opts: Options, runner: Runner) ->
     try:
         if options.COMPACT_INLINE in wanted:
             results.append(_run_all(client, opts, runner, is_log=False))
-        elif options.COMPACT_SCHEDULE_INLINE in wanted:
-            if not pending_plans(client.active_timeline(), Action.COMPACTION):
-                schedule(client, opts, only_if_due=True)
+        elif options.COMPACT_SCHEDULE_INLINE in wanted and not _pending(client):
+            schedule(client, opts, only_if_due=True)
         if options.LOG_COMPACTION_INLINE in wanted:
             results.append(_run_all(client, opts, runner, is_log=True))
     except HudiError as error:
@@ -66,6 +65,10 @@ def after_deltacommit(client: TableMetaClient, opts: Options, runner: Runner) ->
             raise
         _log.warning("the write is committed, but a service after it failed: %s", error)
     return tuple(result for result in results if result)
+
+
+def _pending(client: TableMetaClient) -> bool:
+    return bool(pending_plans(client.active_timeline(), Action.COMPACTION))
 
 
 def _run_all(client: TableMetaClient, opts: Options, runner: Runner, *, is_log: bool) -> CompactionResult:
