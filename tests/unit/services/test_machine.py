@@ -93,10 +93,8 @@ class Life(RuleBasedStateMachine):
     @initialize()
     def load(self) -> None:
         self.folder = Path(tempfile.mkdtemp())
-        properties = {"hoodie.record.merge.mode": self.mode} if self.version >= 9 else {}
-        if self.version < 9:
-            payload = "DefaultHoodieRecordPayload" if self.mode == EVENT_TIME else "OverwriteWithLatestAvroPayload"
-            properties["hoodie.datasource.write.payload.class"] = f"org.apache.hudi.common.model.{payload}"
+        payload = "DefaultHoodieRecordPayload" if self.mode == EVENT_TIME else "OverwriteWithLatestAvroPayload"
+        properties = {"hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}"}
         self.mor = MorTable(self.folder / "t", self.version, properties, FAST | SMALL)
         self.model = Model(self.mode)
         self.later: list[tuple[str, Version]] | None = None
@@ -200,5 +198,5 @@ def test_lives(mode: str, version: int):
     life = type("OneLife", (Life,), {"mode": mode, "version": version})
     quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     run_state_machine_as_test(
-        life, settings=settings(max_examples=8, stateful_step_count=8, deadline=None, suppress_health_check=quiet)
+        life, settings=settings(max_examples=15, stateful_step_count=10, deadline=None, suppress_health_check=quiet)
     )
