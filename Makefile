@@ -8,7 +8,7 @@ SPARK4 := .venv-spark4
 SPARK4_READY := $(SPARK4)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test check lint types boundaries unit spark spark4 interop bench bench-quick docs format clean
+.PHONY: help quickstart test check lint types boundaries unit spark spark4 interop bench bench-quick bench-memory docs format clean
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -56,6 +56,9 @@ bench: $(READY) $(SPARK4_READY) ## the benchmark against Apache Hudi, Delta, Ice
 
 bench-quick: $(READY) ## the benchmark's own test: tiny data, one repetition, no claims
 	BENCH_SF=0.01 BENCH_REPEAT=1 $(PYTHON_IN) -m bench --no-write
+
+bench-memory: $(READY) ## proof that a worker's memory does not grow with the partition (2 minutes)
+	$(PYTHON_IN) -m bench.memory
 
 docs: $(READY) ## regenerate the reference of options
 	$(PYTHON_IN) -m pyhudi.config.reference > docs/reference/options.md

@@ -2,7 +2,7 @@
 
 Lineitem goes into *one* partition that is several times larger than what a worker may use, by ``bulk_insert`` and by an
 upsert of 10 %; the highest resident size of any single worker is what the kernel recorded for it. Environment:
-``BENCH_MEMORY_SF`` (2), ``BENCH_WORKER_MIB`` (the limit, 512), ``BENCH_MEMORY`` (driver memory, 6g)."""
+``BENCH_MEMORY_SF`` (4), ``BENCH_WORKER_MIB`` (the limit, 640), ``BENCH_MEMORY`` (driver memory, 6g)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def main() -> None:
         os.dup2(2, 1)
         _work(json.loads(sys.argv[1]), Reporter(out))
         return
-    limit = int(os.environ.get("BENCH_WORKER_MIB", "512"))
-    data = prepare(float(os.environ.get("BENCH_MEMORY_SF", "2")))
+    limit = int(os.environ.get("BENCH_WORKER_MIB", "640"))
+    data = prepare(float(os.environ.get("BENCH_MEMORY_SF", "4")))
     partition = in_memory(data)
     print(f"one partition of {data.rows:,} rows, {partition >> 20:,} MiB in Arrow; limit of a worker {limit} MiB")
     if partition < 3 * limit << 20:

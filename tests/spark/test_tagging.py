@@ -252,6 +252,21 @@ def test_files_of_narrower_types(spark: SparkSession, tmp_path: Path, meta: bool
     )
 
 
+@pytest.mark.parametrize("strangers", [[], [(-3, 1)], [(2**62 + 5, 0)], [(0, 0), (5, 2**31 - 1)]])
+@pytest.mark.parametrize("broadcast", ["0", "1000"])
+def test_keys_at_the_ends_of_their_types(
+    spark: SparkSession, tmp_path: Path, strangers: list[tuple[int, int]], broadcast: str
+) -> None:
+    """Keys of few values are compared as one number, in which other keys of the table do not look like them."""
+    table = make_table(tmp_path, "a,b")
+    rows = [row for row in incoming(11) if row[0] < 4]
+    rows += [(a, b, "s", "p1", 1, f"{a} {b}", False) for a, b in strangers]
+    rows = unique(rows, "a,b", by_partition=True)
+    lookup = table.lookup(pyhudi__index__broadcast__rows=broadcast)
+    found = result(tag(keyed(spark, table, rows), table.slices, lookup))
+    assert found == expected(table, rows, ["a", "b"], everywhere=False)
+
+
 def test_null_parts_of_keys(spark: SparkSession, tmp_path: Path) -> None:
     table = make_table(tmp_path, "a,b")
     rows = [(None, 1, "s", "p0", 1, "v", False), (3, None, "s", "p1", 1, "w", False), *incoming(6, 50)]

@@ -6,6 +6,7 @@ of numbers, dates or decimals that base files hold with the same type, comparing
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -37,21 +38,39 @@ from pyhudi.spark.types import spark_schema
 from pyhudi.write.columns import ROW
 
 _KEY = "_pyhudi_key_"
+_LONG_BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class KeyColumns:
-    """Names of the compared columns in the batch; in places they are called ``_pyhudi_key_<i>``."""
+    """Names of the compared columns in the batch; in places they are called ``_pyhudi_key_<i>``.
+
+    ``bits``: so many of each column are all that the batch needs, and together they fit into one whole number, which is
+    compared instead (empty: they do not). Spark joins by one number in two thirds of the time.
+    """
 
     names: tuple[str, ...]
+    bits: tuple[int, ...] = ()
 
     @property
     def in_places(self) -> tuple[str, ...]:
-        return tuple(f"{_KEY}{i}" for i in range(len(self.names)))
+        return tuple(f"{_KEY}{i}" for i in range(1 if self.bits else len(self.names)))
 
     def of(self, rows: DataFrame) -> list[Column]:
-        """The batch's key columns, in the type in which they are compared."""
-        return [_compared(rows[quoted([name])], rows.schema[name].dataType) for name in self.names]
+        """The batch's key columns, in the form in which they are compared."""
+        return self.compared([_compared(rows[quoted([name])], rows.schema[name].dataType) for name in self.names])
+
+    def compared(self, columns: list[Column]) -> list[Column]:
+        """Key columns in the form in which they are compared; one number only for rows in the batch's ranges."""
+        if not self.bits:
+            return columns
+        return [
+            reduce(
+                lambda left, right: F.shiftleft(left, right[1]).bitwiseOR(right[0]),
+                zip(columns[1:], self.bits[1:], strict=True),
+                columns[0],
+            )
+        ]
 
     def matches(self, rows: DataFrame, places: DataFrame) -> Column:
         """Condition that a row and a place have the same key."""
@@ -65,6 +84,18 @@ TEXT = KeyColumns((RECORD_KEY,))
 def _compared(column: Column, kind: DataType) -> Column:
     # whole numbers of all widths have the same text, so they are compared as the widest
     return column.cast("bigint") if isinstance(kind, IntegralType) else column
+
+
+def _bits(kinds: Iterable[DataType], names: Sequence[str], batch: Batch) -> tuple[int, ...]:
+    """How many bits hold the batch's values of each key column, if all are whole numbers, none is negative, and all
+    together fit into one."""
+    ranges = [batch.ranges[name] for name in names]
+    if len(ranges) < 2 or not all(isinstance(kind, IntegralType) for kind in kinds):
+        return ()
+    if any(least is None or least < 0 for least, _ in ranges):
+        return ()
+    bits = tuple(most.bit_length() for _, most in ranges)
+    return bits if sum(bits) < _LONG_BITS else ()
 
 
 def native_candidates(schema: StructType, spec: KeySpec) -> tuple[str, ...]:
@@ -103,7 +134,7 @@ def scan_places(
     """
     spark = rows.sparkSession
     native = _native_types(rows, lookup, files, batch) if live is None else {}
-    keys = KeyColumns(tuple(native)) if native else TEXT
+    keys = KeyColumns(tuple(native), _bits(native.values(), tuple(native), batch)) if native else TEXT
     engine = lookup.opts.get_typed(options.READ_ENGINE)
     more, exact = _extra_fields(rows, lookup, files, extra)
     if native:
@@ -121,7 +152,7 @@ def scan_places(
     base = _within(base, keys, batch)
     texts = [F.col(RECORD_KEY)]
     if native:
-        texts = [_compared(F.col(quoted([field.name])), field.dataType) for field in fields]
+        texts = keys.compared([_compared(F.col(quoted([field.name])), field.dataType) for field in fields])
     elif lookup.virtual_keys:
         zone = jvm_zone(spark) if lookup.spec.consistent_timestamps else "UTC"
         texts = [record_key(schema, lookup.spec, zone)]

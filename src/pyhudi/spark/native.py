@@ -39,6 +39,13 @@ def read_natively(
     Raises:
         QueryError: Spark cannot read them, though that is ``required``.
     """
+    if _has_orc_times(plan):
+        if required:
+            raise QueryError(
+                "Spark reads the times of ORC files in the time zone of its JVM, whatever they were written in; leave "
+                "out pyhudi.read.engine"
+            )
+        return None
     ways = partition_columns(table, plan, settings)
     if ways is None:
         if required:
@@ -54,6 +61,17 @@ def read_natively(
         if required or not _cannot_reach(e):
             raise
         return None
+
+
+def _has_orc_times(plan: ScanPlan) -> bool:
+    """Whether columns with timestamps are read from ORC files. There instants are times of day in a zone that the file
+    names, and local times plain numbers."""
+    paths = plan.tasks["base_path"]
+    return _has_times(pa.struct(list(plan.schema))) and bool(pc.any(pc.ends_with(paths, ".orc")).as_py())
+
+
+def _has_times(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) or any(_has_times(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _read(spark: SparkSession, table: PinnedTable, plan: ScanPlan, ways: list[PartitionColumns]) -> DataFrame:

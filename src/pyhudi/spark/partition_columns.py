@@ -21,8 +21,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import PartitionValues, ReadEngine
-from pyhudi.errors import QueryError
+from pyhudi.config.values import PartitionValues
 from pyhudi.keygen.paths import partition_fields
 from pyhudi.keygen.spec import DEFAULT_PARTITION
 from pyhudi.spark.types import spark_schema
@@ -67,18 +66,7 @@ class PartitionColumns:
 
 def partition_columns(table: PinnedTable, plan: ScanPlan, settings: Options) -> list[PartitionColumns] | None:
     """The plan's partitions, split by where their partition columns come from; None when Spark cannot get at some
-    values: partition columns that it finds neither in path nor file, and times in ORC files.
-
-    Raises:
-        QueryError: there are such times, and Spark is to read them.
-    """
-    if _has_orc_times(plan):
-        if settings.get_typed(options.READ_ENGINE) is ReadEngine.SPARK:
-            raise QueryError(
-                "Spark reads the times of ORC files in the time zone of its JVM, whatever they were written in; leave "
-                "out pyhudi.read.engine"
-            )
-        return None
+    values: partition columns that it finds neither in path nor file."""
     every = plan.partition_values["partition"].combine_chunks()
     from_files = PartitionColumns(every)
     wish = settings.get_typed(options.READ_PARTITION_VALUES)
@@ -106,17 +94,6 @@ def partition_columns(table: PinnedTable, plan: ScanPlan, settings: Options) -> 
         return None
     rest = every.filter(pc.invert(pc.is_in(every, value_set=usable)))
     return [*ways, PartitionColumns(rest)] if len(usable) else [from_files]
-
-
-def _has_orc_times(plan: ScanPlan) -> bool:
-    """Whether columns with timestamps are read from ORC files. There instants are times of day in a zone that the file
-    names, and local times plain numbers."""
-    paths = plan.tasks["base_path"]
-    return _has_times(pa.struct(list(plan.schema))) and bool(pc.any(pc.ends_with(paths, ".orc")).as_py())
-
-
-def _has_times(kind: pa.DataType) -> bool:
-    return pa.types.is_timestamp(kind) or any(_has_times(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _reads_as_text(kind: pa.DataType) -> bool:
