@@ -11,9 +11,10 @@ from pyspark.sql import SparkSession
 from tests.golden.expected import unpack
 from tests.unit.services.mortable import FILE_IDS, MorTable, row
 
-from pyhudi.errors import HudiError
+from pyhudi.errors import HudiError, OptionWithoutEffectWarning
 from pyhudi.hudi_table import HudiTable
 from pyhudi.services.run import run_in_threads, run_pending
+from pyhudi.spark.writer import write as write_df
 
 ORDER = [("_hoodie_record_key", "ascending"), ("_hoodie_partition_path", "ascending")]
 
@@ -71,3 +72,52 @@ def test_the_same_files_as_by_threads(spark: SparkSession, tmp_path: Path):
     assert ours.stats.select(same) == theirs.stats.select(same)
     assert mor.rows() == copy.rows()
     assert pc.sum(ours.stats["numInserts"]).as_py() == 100
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_inline_after_writes(version: int, spark: SparkSession, tmp_path: Path):
+    """Every second delta commit compacts, as the options say, and the writer's rows are in base files then."""
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.write.table.version": str(version),
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "o",
+        "hoodie.compact.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "2",
+    }
+    path = str(tmp_path / "table")
+
+    def write(n: int) -> None:
+        rows = [(i, n, f"v{n}") for i in range(n, 10)]
+        write_df(spark.createDataFrame(rows, "id int, o long, v string"), path, options)
+
+    write(0)
+    table = HudiTable.for_path(path)
+    assert not _operations(table).count("COMPACT")
+    write(1)
+    assert _operations(table).count("COMPACT") == 1
+    assert table.scan(read_optimized=True).to_arrow()["v"].to_pylist().count("v1") == 9
+    write(2)
+    assert _operations(table).count("COMPACT") == 1
+    write(3)
+    assert _operations(table) == ["COMPACT", "UPSERT", "UPSERT", "COMPACT", "UPSERT", "UPSERT"]
+    found = table.scan(columns=["id", "v"]).to_arrow().to_pylist()
+    assert {row["id"]: row["v"] for row in found} == {i: f"v{min(i, 3)}" for i in range(10)}
+
+
+def test_inline_in_a_copy_on_write_table(spark: SparkSession, tmp_path: Path):
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.compact.inline": "true",
+    }
+    rows = spark.createDataFrame([(1, "a")], "id int, v string")
+    with pytest.warns(OptionWithoutEffectWarning, match="no log files"):
+        write_df(rows, str(tmp_path / "table"), options)
+
+
+def _operations(table: HudiTable) -> list[str]:
+    """Newest first."""
+    operations: list[str] = table.history()["operation"].to_pylist()
+    return operations

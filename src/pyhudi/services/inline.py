@@ -11,12 +11,13 @@ from pyhudi.config.values import TableType
 from pyhudi.errors import HudiError, OptionWithoutEffectWarning
 from pyhudi.services.run import CompactionResult, Runner, run_pending
 from pyhudi.services.schedule import pending_plans, schedule
+from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.timeline.instants import Action
 
 if TYPE_CHECKING:
     from pyhudi.config.option import Option
+    from pyhudi.storage import Storage
     from pyhudi.table.config import TableConfig
-    from pyhudi.table.metaclient import TableMetaClient
 
 _INLINE: tuple[Option[bool], ...] = (
     options.COMPACT_INLINE,
@@ -39,7 +40,7 @@ def check_inline(config: TableConfig, opts: Options) -> None:
             )
 
 
-def after_deltacommit(client: TableMetaClient, opts: Options, runner: Runner) -> tuple[CompactionResult, ...]:
+def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[CompactionResult, ...]:
     """What the options want done after a commit to a merge-on-read table: `hoodie.compact.inline` runs the plans that
     are pending and then, when one is due, a new one; `hoodie.compact.schedule.inline` only makes a plan, when none is
     pending; `hoodie.log.compaction.inline` does with log compactions as the first.
@@ -50,6 +51,7 @@ def after_deltacommit(client: TableMetaClient, opts: Options, runner: Runner) ->
     wanted = [option for option in _INLINE if opts.get_typed(option)]
     if not wanted or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
         return ()
+    client = TableMetaClient.open(storage, opts)
     if client.config.table_type is not TableType.MERGE_ON_READ:
         return ()
     results: list[CompactionResult] = []

@@ -10,9 +10,7 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.config.values import Operation
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.format.log import LogSchema
 from pyhudi.merge.filegroup import FileSlice, SliceContext
-from pyhudi.merge.ordering import type_of
 from pyhudi.read.merged import slice_context
 from pyhudi.read.table_schema import table_schema
 from pyhudi.schema.arrow_avro import to_avro
@@ -24,14 +22,14 @@ from pyhudi.table.listing import list_files
 from pyhudi.table.merging import with_delete_marker
 from pyhudi.timeline.metadata import CommitMetadata
 from pyhudi.write.compact import compact_slice
-from pyhudi.write.compactlogs import LogTarget, compact_logs
+from pyhudi.write.compactlogs import compact_logs
 from pyhudi.write.context import TaskId, WriteContext
+from pyhudi.write.logs import LogSettings
 from pyhudi.write.settings import write_context
 from pyhudi.write.status import Stat
 
 if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
-    from pyhudi.table.config import TableConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class CompactionJob:
     context: WriteContext
     slices: tuple[FileSlice, ...]
     schema_text: str
-    logs: LogTarget | None = None
+    logs: LogSettings | None = None
 
     @classmethod
     def of(cls, table: PinnedTable, plan: CompactionPlan, opts: Options) -> CompactionJob:
@@ -55,6 +53,8 @@ class CompactionJob:
             ConfigError: options of the files are wrong.
         """
         assert plan.instant is not None
+        # the options may be those of the write before it
+        opts = Options.parse({k: v for k, v in opts.items() if k != options.PARTIAL_UPDATE_SCHEMA.key})
         stored, own = _columns(table)
         reading = slice_context(table, stored, opts=opts)
         budget = opts.get_typed(options.COMPACTION_MEMORY)
@@ -62,8 +62,13 @@ class CompactionJob:
             reading = replace(reading, budget=budget)
         merging = with_delete_marker(table.config.merging, opts)
         context = write_context(table.storage, table.config, merging, opts, Operation.UPSERT, plan.instant, own)
-        logs = _log_target(table.config, context, stored) if plan.is_log else None
-        return cls(reading, context, _slices(table, plan), to_avro(own, table.config.name), logs)
+        return cls(
+            reading,
+            context,
+            _slices(table, plan),
+            to_avro(own, table.config.name),
+            context.logs if plan.is_log else None,
+        )
 
     def metadata(self, stats: pa.Table) -> CommitMetadata:
         """What the commit says."""
@@ -85,13 +90,6 @@ class CompactionJob:
 def operation_type(*, is_log: bool) -> str:
     """The operation of compactions and log compactions as commit metadata names it."""
     return "LOG_COMPACT" if is_log else "COMPACT"
-
-
-def _log_target(config: TableConfig, context: WriteContext, stored: pa.Schema) -> LogTarget:
-    kinds = [(name, type_of(stored, name)) for name in config.ordering_fields]
-    ordering = pa.schema([pa.field(name, kind) for name, kind in kinds if kind is not None])
-    text = context.avro_schema or to_avro(context.file_schema, config.name)
-    return LogTarget(LogSchema(text, ordering, config.version))
 
 
 def _columns(table: PinnedTable) -> tuple[pa.Schema, pa.Schema]:

@@ -13,7 +13,9 @@ from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, T
 from pyhudi.keygen import KeySpec
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import table_schema
+from pyhudi.services.inline import after_deltacommit, check_inline
 from pyhudi.spark.bulk_insert import check_sort_columns
+from pyhudi.spark.compaction import spark_runner
 from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.overwrite import overwrite_table
 from pyhudi.spark.write_bulk import bulk_insert
@@ -73,7 +75,10 @@ def write(
     job = _prepare(df, storage, None if fresh else client, opts, operation)
     if client is not None and replaces:
         return overwrite_table(client, job)
-    return _run(job)
+    result = _run(job)
+    if result.instant is not None:
+        after_deltacommit(storage, job.opts, spark_runner(df.sparkSession))
+    return result
 
 
 def _operation(opts: Options, *, keyed: bool) -> Operation:
@@ -105,6 +110,7 @@ def _prepare(
         opts = config.validate_against(opts)
     merging = with_delete_marker(config.merging_for(opts.get_typed(options.PAYLOAD_CLASS)), opts)
     check_writable(config, merging, operation, opts)
+    check_inline(config, opts)
     if client is not None and operation is not Operation.DELETE_PARTITION:
         check_not_bucketed(client)
     spec = KeySpec.from_config(config, opts)

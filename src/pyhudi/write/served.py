@@ -42,14 +42,11 @@ _REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 """Key → values that change nothing, and what to say of any other."""
 
-_NOT_RUN = "no table service runs after a write; run it with Apache Hudi, or leave the option out"
+_NOT_RUN = "it is not run after a write; run it with Apache Hudi, or leave the option out"
 _NOT_SYNCED = "no catalog is told of the write; run the sync tool after it"
 _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
     "hoodie.datasource.meta.sync.enable": (_OFF, _NOT_SYNCED),
     "hoodie.datasource.hive_sync.enable": (_OFF, _NOT_SYNCED),
-    options.COMPACT_INLINE.key: (_OFF, _NOT_RUN),
-    "hoodie.compact.schedule.inline": (_OFF, _NOT_RUN),
-    "hoodie.log.compaction.inline": (_OFF, _NOT_RUN),
     options.CLUSTERING_INLINE.key: (_OFF, _NOT_RUN),
     "hoodie.clustering.schedule.inline": (_OFF, _NOT_RUN),
     "hoodie.clustering.async.enabled": (_OFF, _NOT_RUN),
