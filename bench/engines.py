@@ -58,6 +58,10 @@ class Engine(ABC):
     def read(self, path: Path) -> DataFrame:
         """The current rows."""
 
+    def compact(self, path: Path) -> None:
+        """Put what merge-on-read upserts have left into data files."""
+        raise TypeError(f"{self.label} has nothing to compact: {path}")
+
     def copy(self, source: Path, target: Path) -> Path:
         """A fresh table like ``source`` for one repetition: at ``target``, or where the engine can have it."""
         shutil.rmtree(target, ignore_errors=True)
@@ -119,6 +123,11 @@ class Ours(HudiDataFrames):
         super().start(pyhudi.configure_spark(builder))
         pyhudi.activate(self.spark)
 
+    def compact(self, path: Path) -> None:
+        from pyhudi import HudiTable
+
+        HudiTable.for_path(str(path)).services.compact(spark=self.spark)
+
 
 class ApacheHudi(HudiDataFrames):
     """The JVM original, with the settings its documentation asks for."""
@@ -132,6 +141,10 @@ class ApacheHudi(HudiDataFrames):
             "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
             "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
         }
+
+    def compact(self, path: Path) -> None:
+        self.spark.sql("SET hoodie.compact.inline.max.delta.commits=1")
+        self.spark.sql(f"CALL run_compaction(op => 'scheduleAndExecute', path => '{path}')").collect()
 
 
 class Merging(Engine):
@@ -169,6 +182,9 @@ class Delta(Merging):
     def read(self, path: Path) -> DataFrame:
         return self.spark.read.format("delta").load(str(path))
 
+    def compact(self, path: Path) -> None:
+        self.spark.sql(f"OPTIMIZE {self._name(path)}").collect()
+
     def _name(self, path: Path) -> str:
         return f"delta.`{path}`"
 
@@ -199,6 +215,11 @@ class Iceberg(Merging):
 
     def read(self, path: Path) -> DataFrame:
         return self.spark.table(self._name(path))
+
+    def compact(self, path: Path) -> None:
+        name = ".".join(path.relative_to(self.folder).parts)
+        options = "map('delete-file-threshold', '1', 'rewrite-all', 'true')"
+        self.spark.sql(f"CALL bench.system.rewrite_data_files(table => '{name}', options => {options})").collect()
 
     def copy(self, source: Path, target: Path) -> Path:
         del target

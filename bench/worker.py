@@ -74,6 +74,7 @@ def run(job: dict[str, Any], reporter: Reporter) -> None:
     if engine.can_upsert:
         _upserts(engine, data, table, folder, job["repeat"], reporter)
         _merge_on_read_upserts(engine, data, folder, job["repeat"], reporter)
+        _compactions(engine, data, folder, job["repeat"], reporter)
     engine.spark.stop()
 
 
@@ -139,6 +140,25 @@ def _merge_on_read_upserts(engine: Engine, data: Dataset, folder: Path, repeat: 
     table = folder / "db" / "merge_on_read"
     engine.bulk_insert(engine.spark.read.parquet(str(data.lineitem)), table, merge_on_read=True)
     _upserts(engine, data, table, folder, repeat, reporter, SMALL_SHARES, "mor_")
+
+
+def _compactions(engine: Engine, data: Dataset, folder: Path, repeat: int, reporter: Reporter) -> None:
+    """What is left by one upsert of each size is put into data files."""
+    table = folder / "db" / "upserted"
+    engine.bulk_insert(engine.spark.read.parquet(str(data.lineitem)), table, merge_on_read=True)
+    for name in SMALL_SHARES:
+        engine.upsert(engine.spark.read.parquet(str(data.upsert(name))), table)
+    last: list[Path] = []
+
+    def fresh(turn: int) -> Path:
+        for old in last:
+            if old != table:
+                shutil.rmtree(old)
+        last[:] = [engine.copy(table, folder / "db" / f"compaction_{turn}")]
+        return last[0]
+
+    reporter.measure("compaction", repeat, engine.compact, fresh)
+    reporter.say(event="check", work="compaction", answer=aggregate(engine.read(last[0])))
 
 
 def _java(spark: SparkSession) -> str:
