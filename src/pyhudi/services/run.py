@@ -117,8 +117,7 @@ def run_plan(client: TableMetaClient, plan: CompactionPlan, opts: Options, runne
     """
     assert plan.instant is not None
     nothing = CompactionResult(is_log=plan.is_log)
-    table = PinnedTable.of(client)
-    job = CompactionJob.of(table, plan, opts)  # refuses what cannot be done before anything is touched
+    job = CompactionJob.of(PinnedTable.of(client), plan, opts)  # refuses what cannot be done before anything is touched
     found = PlannedTransaction.take_up(client, plan.action, plan.instant, operation_type(is_log=plan.is_log), opts)
     if found is None:
         return nothing
@@ -126,7 +125,8 @@ def run_plan(client: TableMetaClient, plan: CompactionPlan, opts: Options, runne
         if plan.is_log and tx.is_overtaken(plan.operations.select(["partition", "file_id"])):
             tx.abort()
             return nothing
-        job = CompactionJob.of(PinnedTable.of(client), plan, opts)
+        if client.config.version < 8:  # which blocks of its logs count may have changed since
+            job = CompactionJob.of(PinnedTable.of(client), plan, opts)
         tx.to_inflight()
         stats = runner(job)
         outcome = tx.commit(job.metadata(stats))

@@ -89,6 +89,13 @@ class PlannedTransaction(Transaction):
             return None
         return find_later_compaction(touched_groups(metadata), self.instant, active)
 
+    def abort(self) -> None:
+        """Undo what was begun; the plan of a compaction stays."""
+        if self._entry.state is State.REQUESTED and self.action == Action.COMPACTION and not self._finished:
+            self._finish()
+        else:
+            super().abort()
+
     def is_overtaken(self, groups: pa.Table) -> bool:
         """Whether a compaction that was planned later works on one of the file groups (partition, file_id), so that
         there is no use in compacting their logs."""
