@@ -244,14 +244,27 @@ def test_orc_base_files(spark, tmp_path):
 
 
 def test_what_spark_skips(spark, tmp_path, capsys):
-    """Slices without logs are Spark's own scan, with pruned columns and pushed filters."""
+    """All base files are Spark's own scan, with pruned columns and pushed filters; hidden rows are joined away."""
     table = make(tmp_path)
     table.log(20, {("a", "f1"): [row("k1", 1, "log")]}, base=10, positions=True)
+    frame = load(spark, table).where("v = 1").select("id")
     capsys.readouterr()
-    load(spark, table).where("v = 1").select("id").explain()
+    frame.explain()
     text = capsys.readouterr().out
-    assert re.search(r"PushedFilters: \[[^\]]*EqualTo\(v,1\)", text)
-    assert "ReadSchema: struct<id:string,v:bigint>" in text
+    assert len(re.findall(r"PushedFilters: \[[^\]]*EqualTo\(v,1\)", text)) == 2
+    assert len(re.findall(r"ReadSchema: struct<id:string,v:bigint[>,]", text)) == 2
+    assert re.search(r"BroadcastHashJoin .*LeftAnti", text)
+    assert values(frame, "id") == [("k1",)]
+
+
+def test_files_of_one_name_in_two_partitions(spark, tmp_path):
+    """Their rows cannot be told apart by name, so that slices are merged as a whole."""
+    table = HandMadeTable(tmp_path / "t", schema=SCHEMA, properties=dict(MOR))
+    rows = {(p, "f1"): [row(f"{p}{i}", 10, p=p) for i in range(3)] for p in "ab"}
+    table.write(10, rows, action=Action.DELTA_COMMIT)
+    table.log(20, {("a", "f1"): [row("a1", 1, "log")]}, deletes={("b", "f1"): ["b0"]}, base=10, positions=True)
+    check(spark, table)
+    assert values(load(spark, table).where("w = 'log'"), "id") == [("a1",)]
 
 
 def test_options_of_format_hudi(spark, tmp_path):

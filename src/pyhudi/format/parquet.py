@@ -231,6 +231,11 @@ def read_footer(source: Any) -> Footer:
     )
 
 
+def row_count(source: Any) -> int:
+    """How many rows a file has, by its footer."""
+    return int(open_file(source, pre_buffer=False).metadata.num_rows)
+
+
 def read_batches(
     source: Any,
     columns: Sequence[str] | None = None,

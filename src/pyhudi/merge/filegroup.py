@@ -7,9 +7,9 @@ budget their columns wait on disk), then the base file goes by batch by batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,95 +18,32 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptTableError, FormatError, NotFoundError, QueryError
 from pyhudi.format.log import Header, LogBlock, scan_blocks
-from pyhudi.keygen.spec import KeySpec
 from pyhudi.keygen.texts import record_keys
-from pyhudi.merge.basefile import Condition, FileNames, read_base
+from pyhudi.merge.basefile import read_base
 from pyhudi.merge.blocks import Layout, PositionsError, read_blocks
-from pyhudi.merge.deletes import DeleteMarks
 from pyhudi.merge.final import merge_base
-from pyhudi.merge.logscan import BlockView, counted_blocks
+from pyhudi.merge.logscan import counted_blocks
 from pyhudi.merge.logstate import LogState, LogVersions
 from pyhudi.merge.ordering import Index
-from pyhudi.merge.rules import Rules
+from pyhudi.merge.slices import DEFAULT_BUDGET, FileSlice, SliceContext
 from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.schema.evolution import conform
-from pyhudi.storage import Storage
 
-DEFAULT_BUDGET = 1024 * 1024 * 1024
-"""Bytes of log records that are kept in memory, the default of ``hoodie.memory.merge.max.size``."""
+__all__ = [
+    "BATCH_ROWS",
+    "DEFAULT_BUDGET",
+    "FileSlice",
+    "OpenSlice",
+    "SliceContext",
+    "SliceReader",
+    "open_slice",
+    "read_slice",
+]
+
 BATCH_ROWS = 65_536
 _MAX_BATCH_ROWS = 524_288
 _WHOLE_FILE = 4 * 1024 * 1024
 """Log files up to this size are read in one go rather than range by range."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileSlice:
-    """One file slice, paths relative to the table's root; ``log_paths`` in the order in which they are merged.
-
-    ``base_path`` None: the slice has logs only. ``values`` are those of the columns that files do not hold.
-    """
-
-    partition: str
-    file_id: str
-    base_instant: str
-    base_path: str | None
-    log_paths: tuple[str, ...] = ()
-    log_sizes: tuple[int, ...] = ()
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return f"slice {self.base_instant} of file group {self.file_id} in partition {self.partition!r}"
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> FileSlice:
-        """A row of a slice table (:data:`pyhudi.table.fsview.SLICE_SCHEMA`)."""
-        return cls(
-            row["partition"],
-            row["file_id"],
-            row["base_instant"],
-            row["base_path"],
-            tuple(row["log_paths"] or ()),
-            tuple(row["log_sizes"] or ()),
-            values or {},
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class SliceContext:
-    """What reading slices needs to know; made once, sent to every task, never changed.
-
-    ``schema``: all columns of the table as of the query. ``columns``: those of the result, in order.
-    ``constant_columns`` come from `FileSlice.values`. ``view``: which log blocks count; ``base_rows``: which rows of
-    base files take part (incremental queries; where blocks hold partial updates, rows outside the range come, too).
-    ``keys``: how to make the record keys that files do not store (None: they do). ``names_at`` gives, for an instant,
-    the names that its files have for columns which were renamed since. ``use_positions``: find base rows by the
-    positions in log blocks, where all of a slice's blocks have them. ``budget`` (bytes) and ``spill_folder``: see
-    `LogVersions`.
-    """
-
-    storage: Storage
-    schema: pa.Schema
-    columns: tuple[str, ...]
-    rules: Rules = field(default_factory=Rules)
-    deletes: DeleteMarks = field(default_factory=DeleteMarks)
-    view: BlockView = field(default_factory=BlockView)
-    constant_columns: tuple[str, ...] = ()
-    base_rows: Condition | None = None
-    keys: KeySpec | None = None
-    names_at: Callable[[str], FileNames] | None = None
-    use_positions: bool = True
-    budget: int = DEFAULT_BUDGET
-    spill_folder: str | None = None
-
-    @property
-    def output_schema(self) -> pa.Schema:
-        """The columns of the result."""
-        return pa.schema([self.schema.field(name) for name in self.columns])
-
-    def names(self, instant: str) -> FileNames:
-        """The names of columns in files of that instant, where they are others."""
-        return {} if self.names_at is None else self.names_at(instant)
 
 
 def read_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
@@ -136,16 +73,22 @@ class OpenSlice:
 @contextmanager
 def open_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[OpenSlice]:
     """Read the logs of a slice, for its rows to be read while the context is open; raises what `read_slice` does."""
-    try:
-        with ExitStack() as stack:
-            found = _blocks(context, file_slice, stack)
+    with slice_errors(file_slice), ExitStack() as stack:
+        found = blocks_of(context, file_slice, stack)
+        blocks = counted_blocks(found, context.view)
+        if context.view.within is not None and any(block.is_partial for block in blocks):
+            # what a partial update leaves out may be older than the range
+            context = replace(context, view=replace(context.view, within=None), base_rows=None)
             blocks = counted_blocks(found, context.view)
-            if context.view.within is not None and any(block.is_partial for block in blocks):
-                # what a partial update leaves out may be older than the range
-                context = replace(context, view=replace(context.view, within=None), base_rows=None)
-                blocks = counted_blocks(found, context.view)
-            reader, state = _folded(context, file_slice, blocks, stack)
-            yield OpenSlice(reader, state, found, blocks, reader.num_versions)
+        reader, state = _folded(context, file_slice, blocks, stack)
+        yield OpenSlice(reader, state, found, blocks, reader.num_versions)
+
+
+@contextmanager
+def slice_errors(file_slice: FileSlice) -> Iterator[None]:
+    """Around the reading of a slice: errors name it and say what to do."""
+    try:
+        yield
     except NotFoundError as e:
         raise QueryError(
             f"a file of {file_slice} is gone: a cleaner has removed it since the query was planned. Plan again, or "
@@ -155,7 +98,7 @@ def open_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[OpenSli
         raise FormatError(f"{file_slice} cannot be read: {e}") from e
 
 
-def _blocks(context: SliceContext, file_slice: FileSlice, stack: ExitStack) -> list[LogBlock]:
+def blocks_of(context: SliceContext, file_slice: FileSlice, stack: ExitStack) -> list[LogBlock]:
     """All blocks of the logs; the files stay open as long as the stack is."""
     found: list[LogBlock] = []
     sizes = file_slice.log_sizes or (_WHOLE_FILE + 1,) * len(file_slice.log_paths)
@@ -176,7 +119,7 @@ def _folded(
 ) -> tuple[SliceReader, LogState | None]:
     if not blocks:
         return SliceReader(context, file_slice, [], by_position=False), None
-    if _has_positions(context, file_slice, blocks):
+    if has_positions(context, file_slice, blocks):
         reader = SliceReader(context, file_slice, blocks, by_position=True)
         with suppress(PositionsError):
             return reader, reader.state(stack)
@@ -184,7 +127,7 @@ def _folded(
     return reader, reader.state(stack)
 
 
-def _has_positions(context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock]) -> bool:
+def has_positions(context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock]) -> bool:
     """Whether every version in the logs says which row of the slice's base file it is a version of."""
     if not context.use_positions or context.base_rows is not None or file_slice.base_path is None:
         return False
@@ -225,7 +168,7 @@ class SliceReader:
         """The merged rows; ``state`` is what the logs say, None or empty: there is nothing to merge."""
         if state is None or not len(state):
             for batch in self._base(BATCH_ROWS):
-                yield self._finished(batch)
+                yield self.finished(batch)
             return
         seen = np.zeros(len(state), dtype=np.bool_)
         start = 0
@@ -238,11 +181,11 @@ class SliceReader:
                 seen[records] = True
                 batch = merge_base(batch, positions, state.changes(records), self.rules).rows
             if batch.num_rows:
-                yield self._finished(batch)
+                yield self.finished(batch)
         self.check_positions(state, start)
         left = np.flatnonzero(~seen & ~state.is_delete)
         for first in range(0, len(left), BATCH_ROWS):
-            yield self._finished(state.changes(left[first : first + BATCH_ROWS]).rows)
+            yield self.finished(state.changes(left[first : first + BATCH_ROWS]).rows)
 
     def state(self, stack: ExitStack) -> LogState:
         """What the logs say; its rows stay as long as the stack is open.
@@ -277,13 +220,10 @@ class SliceReader:
 
     def check_positions(self, state: LogState, rows: int) -> None:
         """Refuse versions of rows that a base file of so many rows does not have."""
-        if state.positions is not None and len(state) and state.positions[-1] >= rows:
-            raise CorruptTableError(
-                f"the base file {self._slice.base_path!r} has {rows} rows, but log blocks of its slice have versions "
-                f"of row {int(state.positions[-1])}"
-            )
+        if state.positions is not None:
+            check_positions(self._slice, state.positions, rows)
 
-    def _finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns of the result."""
         context = self._context
         if not context.columns:
@@ -294,3 +234,16 @@ class SliceReader:
                 column = pa.repeat(pa.scalar(self._slice.values[name], kind), batch.num_rows)
                 batch = batch.append_column(pa.field(name, kind), column)
         return conform(batch.select([n for n in batch.schema.names if n in context.columns]), context.output_schema)
+
+
+def check_positions(file_slice: FileSlice, positions: Index, rows: int) -> None:
+    """Refuse positions, ascending, that a base file of so many rows does not have.
+
+    Raises:
+        CorruptTableError: there are some.
+    """
+    if len(positions) and positions[-1] >= rows:
+        raise CorruptTableError(
+            f"the base file {file_slice.base_path!r} has {rows} rows, but log blocks of its slice have versions of row "
+            f"{int(positions[-1])}"
+        )

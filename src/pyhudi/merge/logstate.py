@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pyhudi.merge.changes import Changes, fold_changes
 from pyhudi.merge.fold import Given, Versions, dense, fold
-from pyhudi.merge.ordering import Index, Mask, ranks
+from pyhudi.merge.ordering import Index, Mask, newer_wins, ranks
 from pyhudi.merge.rowstore import NO_ROW, RowStore
 from pyhudi.merge.rules import Rules
 
@@ -211,6 +211,11 @@ class LogState:
     def spilled(self) -> bool:
         """Whether its rows are on disk."""
         return self._store.spilled
+
+    def winners(self, which: Index, older: Sequence[pa.Array]) -> Mask:
+        """Which of these records' versions win against older ones, whose ordering values are given."""
+        picked = pa.array(which)
+        return newer_wins(older, [column.take(picked) for column in self._ordering]) | self._natural[which]
 
     def changes(self, which: Index) -> Changes:
         """The versions of these records."""

@@ -14,6 +14,7 @@ from pyhudi.merge.basefile import Condition
 from pyhudi.merge.deletes import DeleteMarks
 from pyhudi.merge.filegroup import FileSlice, SliceContext, read_slice
 from pyhudi.merge.logscan import BlockView, Committed
+from pyhudi.merge.overlay import changed_rows
 from pyhudi.merge.rules import Rules
 from pyhudi.read.commit_times import CommitTimes
 from pyhudi.read.filters import RowFilter
@@ -119,12 +120,19 @@ class MergedReader:
             QueryError: a file is gone.
             FormatError: a file is damaged.
         """
+        yield from self._matching(read_slice(self.context, file_slice))
+
+    def read_changed(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+        """Those of them that do not stand in the base file as they are (`pyhudi.merge.overlay`)."""
+        yield from self._matching(changed_rows(replace(self.context, base_rows=None), file_slice))
+
+    def _matching(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         conditions = []
         if self.commit_times is not None:
             conditions.append(self.commit_times.arrow())
         if self.filter is not None:
             conditions.append(self.filter.arrow(self.context.schema))
-        for batch in read_slice(self.context, file_slice):
+        for batch in batches:
             for condition in conditions:
                 batch = batch.filter(condition)
             if batch.num_rows:

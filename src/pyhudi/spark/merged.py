@@ -1,4 +1,4 @@
-"""Slices with log files as a Spark DataFrame: executors merge them with the file-group reader."""
+"""Slices with log files as a Spark DataFrame."""
 
 from __future__ import annotations
 
@@ -8,22 +8,31 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.read.merged import MergedReader
+from pyhudi.spark.overlay import overlaid_rows
 from pyhudi.spark.slices import SlicePieces, parallelism, run_on_slices
 
 if TYPE_CHECKING:
+    from pyhudi.config import Options
+    from pyhudi.read.pinned import PinnedTable
     from pyhudi.read.plan import ScanPlan
 
 
-def merged_rows(spark: SparkSession, plan: ScanPlan) -> DataFrame:
-    """The merged rows of slices that all have log files, with the columns that the plan's conditions need, too.
+def merged_rows(
+    spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options
+) -> tuple[DataFrame | None, DataFrame]:
+    """The rows of slices that all have log files, in two parts: base rows as Spark reads them, with all columns of the
+    plan and without its conditions (None: there is no such part), and what tasks of ours merge.
 
-    Conditions that tasks can check are checked by them; those written in SQL are left to the caller.
+    The second part meets the conditions that tasks can check. Those written in SQL are left to the caller; it has the
+    columns of the plan, or all of them where there is SQL.
     """
     context = plan.merging
     assert context is not None
     in_sql = plan.query.sql_filters or (plan.filter is not None and plan.filter.sql is not None)
     if in_sql:  # which may name any column
         plan = replace(plan, filter=None, columns=tuple(plan.schema.names))
-    reader = MergedReader.of(plan, context)
+    found = overlaid_rows(spark, table, plan, context, settings)
+    if found is not None:
+        return found
     pieces = SlicePieces.of(plan, parallelism(spark))
-    return run_on_slices(spark, pieces, reader.read, plan.output_schema)
+    return None, run_on_slices(spark, pieces, MergedReader.of(plan, context).read, plan.output_schema)

@@ -6,7 +6,7 @@ the values of their partition columns come from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING
 
@@ -32,9 +32,16 @@ _PLANNERS = 4
 
 
 def read_natively(
-    spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options, *, required: bool
+    spark: SparkSession,
+    table: PinnedTable,
+    plan: ScanPlan,
+    settings: Options,
+    *,
+    required: bool,
+    extra: Mapping[str, Column] | None = None,
 ) -> DataFrame | None:
-    """The unfiltered rows of all base files with all columns, or None when Spark cannot read them.
+    """The unfiltered rows of all base files with all columns, or None when Spark cannot read them. ``extra`` columns,
+    which may look at ``_metadata``, come last.
 
     Raises:
         QueryError: Spark cannot read them, though that is ``required``.
@@ -56,7 +63,7 @@ def read_natively(
         return None
     try:
         with read_settings(spark, plan.tasks.num_rows):
-            return _read(spark, table, plan, ways)
+            return _read(spark, table, plan, ways, extra or {})
     except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
         if required or not _cannot_reach(e):
             raise
@@ -74,10 +81,12 @@ def _has_times(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) or any(_has_times(kind.field(i).type) for i in range(kind.num_fields))
 
 
-def _read(spark: SparkSession, table: PinnedTable, plan: ScanPlan, ways: list[PartitionColumns]) -> DataFrame:
+def _read(
+    spark: SparkSession, table: PinnedTable, plan: ScanPlan, ways: list[PartitionColumns], extra: Mapping[str, Column]
+) -> DataFrame:
     parts = []
     for held in file_parts(table, plan, plan.tasks):
-        reader = _PartReader(spark, table, plan, held)
+        reader = _PartReader(spark, table, plan, held, extra)
         for way in ways:
             tasks = held.tasks.filter(pc.is_in(held.tasks["partition"], value_set=way.partitions))
             if tasks.num_rows:
@@ -92,8 +101,10 @@ def _read(spark: SparkSession, table: PinnedTable, plan: ScanPlan, ways: list[Pa
 class _PartReader:
     """Reads files that hold the same, giving the columns and types of the plan."""
 
-    def __init__(self, spark: SparkSession, table: PinnedTable, plan: ScanPlan, part: FilePart) -> None:
-        self._table, self._schema = table, plan.schema
+    def __init__(
+        self, spark: SparkSession, table: PinnedTable, plan: ScanPlan, part: FilePart, extra: Mapping[str, Column]
+    ) -> None:
+        self._table, self._schema, self._extra = table, plan.schema, extra
         names = {c: part.names.get(c, c) for c in plan.schema.names}
         held = pa.schema([part.held.field(c).with_name(n) for c, n in names.items() if n is not None])
         self._as_named = held.names == plan.schema.names
@@ -107,11 +118,11 @@ class _PartReader:
         uris = [self._table.storage.uri(path) for path in tasks["base_path"].to_pylist()]
         rows = (self._in_folders if way.discovered else self._files).read(uris)
         constants = {name: _constant(value, self._schema.field(name)) for name, value in way.constants.items()}
-        changed = {**self._changed, **way.expressions, **constants}
+        changed = {**self._changed, **way.expressions, **constants, **self._extra}
         # a select costs calls to the JVM for each column, milliseconds in all. Spark puts the columns of folders last
         if self._as_named and not way.discovered:
             return rows.withColumns(changed) if changed else rows
-        names = self._schema.names
+        names = [*self._schema.names, *self._extra]
         return rows.select(*(changed[n].alias(n) if n in changed else quoted(n) for n in names))
 
 

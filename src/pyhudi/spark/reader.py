@@ -65,10 +65,10 @@ def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings:
         return _from_base_files(spark, table, plan, settings)
     if plan.filter is not None and settings.get_typed(options.READ_ENGINE) is not ReadEngine.ARROW:
         filter_column(plan.filter)  # the same filters are accepted with logs and without
-    rows = _merged(spark, with_logs)
-    if with_logs.tasks.num_rows == plan.tasks.num_rows:
-        return rows
-    return _from_base_files(spark, table, plan.without_logs(), settings).union(rows)
+    parts = _merged(spark, table, with_logs, settings)
+    if with_logs.tasks.num_rows < plan.tasks.num_rows:
+        parts = [_from_base_files(spark, table, plan.without_logs(), settings), *parts]
+    return reduce(DataFrame.union, parts)
 
 
 def _from_base_files(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options) -> DataFrame:
@@ -82,14 +82,15 @@ def _from_base_files(spark: SparkSession, table: PinnedTable, plan: ScanPlan, se
     return _selected(_with_conditions(found, plan), plan)
 
 
-def _merged(spark: SparkSession, plan: ScanPlan) -> DataFrame:
-    """The rows of slices with logs."""
-    rows = merged_rows(spark, plan)
+def _merged(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options) -> list[DataFrame]:
+    """The rows of slices with logs, in parts."""
+    base, rows = merged_rows(spark, table, plan, settings)
     if plan.filter is not None and plan.filter.sql is not None:
         rows = rows.where(plan.filter.sql)
     for text in plan.query.sql_filters:
         rows = rows.where(text)
-    return rows.select(*map(quoted, plan.columns))
+    rows = rows.select(*map(quoted, plan.columns))
+    return [rows] if base is None else [_selected(_with_conditions(base, plan), plan), rows]
 
 
 # --- our reader on the executors -------------------------------------------------------------------------------------

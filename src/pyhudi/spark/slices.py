@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.merge.filegroup import FileSlice
 from pyhudi.read.plan import ScanPlan
 from pyhudi.spark.types import spark_schema
+from pyhudi.spark.workers import settle_worker
 
 _LARGEST_PIECE = 64 * 1024 * 1024
 _OPENING = 4 * 1024 * 1024
 """To open the files of a slice is taken to cost as much as to read so many bytes, as Spark itself does."""
-_PIECES_PER_CORE = 4
+_PIECES_PER_CORE = 2
 _DEFAULT_PARALLELISM = 16
+_LOCAL = re.compile(r"local\[(\d+|\*)[,\]]")
 
 SliceWork = Callable[[FileSlice], Iterator[pa.RecordBatch]]
 Batches = Iterable[pa.RecordBatch]
@@ -61,8 +65,7 @@ def run_on_slices(spark: SparkSession, pieces: SlicePieces, work: SliceWork, sch
     """What ``work`` gives for each slice, in tasks of one piece each. It and all that it holds is pickled."""
 
     def task(batches: Batches) -> Iterator[pa.RecordBatch]:
-        # Arrow's own threads would compete with the other tasks of the executor
-        pa.set_cpu_count(1)
+        settle_worker()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for file_slice in pieces.slices(number):
@@ -78,6 +81,9 @@ def parallelism(spark: SparkSession) -> int:
         value = spark.conf.get(key, None)
         if value is not None and value.isdigit():
             return max(1, int(value))
+    local = _LOCAL.match(spark.conf.get("spark.master", "") or "")
+    if local is not None:
+        return int(local[1]) if local[1] != "*" else os.cpu_count() or 1
     return _DEFAULT_PARALLELISM
 
 

@@ -9,6 +9,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from pyhudi.spark.transport import pack
+from pyhudi.spark.workers import settle_worker
 from pyhudi.write.columns import STATUS
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.status import decode_stats
@@ -40,8 +41,7 @@ def _run(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -> pa.Table:
     packed, unpacking = pack(rows)
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # Arrow's own threads would compete with the other tasks of the executor
-        pa.set_cpu_count(1)
+        settle_worker()
         spark_task = TaskContext.get()
         assert spark_task is not None
         me = TaskId(spark_task.partitionId(), spark_task.stageId(), spark_task.taskAttemptId())

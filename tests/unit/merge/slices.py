@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pyhudi.format.log import LogOptions, LogSchema, LogSlice, LogWriter
 from pyhudi.merge.filegroup import FileSlice, SliceContext, read_slice
 from pyhudi.merge.ordering import type_of
+from pyhudi.merge.overlay import changed_rows, hidden_rows
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.columns import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.meta import add_meta_columns
@@ -120,6 +121,18 @@ class Slice:
         if context is None:
             context = SliceContext(self.storage, self.whole_schema, tuple(self.schema.names))
         return list(read_slice(replace(context, **changes), self.slice))
+
+    def overlaid(self, context: SliceContext | None = None, **changes: Any) -> list[dict[str, Any]]:
+        """The same rows in two halves: those of the base file that stay, and those that come from the logs."""
+        context = replace(context or SliceContext(self.storage, self.whole_schema, tuple(self.schema.names)), **changes)
+        rows: list[dict[str, Any]] = []
+        hidden = hidden_rows(context, self.slice).tolist()
+        assert hidden == sorted(set(hidden))
+        if self.base_path is not None:
+            base = list(read_slice(context, replace(self.slice, log_paths=())))
+            rows = [row for batch in base for row in batch.to_pylist()]
+        kept = [row for i, row in enumerate(rows) if i not in set(hidden)]
+        return kept + [row for batch in changed_rows(context, self.slice) for row in batch.to_pylist()]
 
     @property
     def slice(self) -> FileSlice:

@@ -123,6 +123,9 @@ class FileGroup(RuleBasedStateMachine):
             rows = self.slice.read(self.context(), **changes)
             assert {row["_hoodie_record_key"]: {c: row[c] for c in "oab"} for row in rows} == expected, changes
             assert len(rows) == len(expected)
+        for changes in ({}, {"use_positions": False}):
+            in_halves = self.slice.overlaid(self.context(), **changes)
+            assert sorted(in_halves, key=str) == sorted(rows, key=str), changes
 
     def expected(self) -> dict[str, dict[str, Any]]:
         found = {}

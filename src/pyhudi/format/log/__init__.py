@@ -10,7 +10,7 @@ from pyhudi.format.log.avroblock import avro_datums
 from pyhudi.format.log.block import DATA_BLOCKS, MAGIC, ROLLBACK_COMMAND, BlockType, Header, LogBlock
 from pyhudi.format.log.deletes import decode_deletes, delete_schema
 from pyhudi.format.log.ordering import NATURAL_COLUMN
-from pyhudi.format.log.records import decode_records
+from pyhudi.format.log.records import count_records, decode_records
 from pyhudi.format.log.scan import scan_blocks
 from pyhudi.format.log.target import LogFile, LogOptions, LogSchema, LogSlice
 from pyhudi.format.log.writer import LogWriter
@@ -29,6 +29,7 @@ __all__ = [
     "LogSlice",
     "LogWriter",
     "avro_datums",
+    "count_records",
     "decode_deletes",
     "decode_records",
     "delete_schema",

@@ -25,6 +25,8 @@ from pyhudi.format.log.encode import encode_avro
 
 _INT = struct.Struct(">i")
 _HEAD = struct.Struct(">ii")
+HEAD_SIZE = _HEAD.size
+"""Bytes before the records."""
 PREFIX = 4
 """Bytes of the length before each record."""
 
@@ -35,15 +37,25 @@ def records_of(content: memoryview) -> tuple[memoryview, int]:
     Raises:
         FormatError: the content version is unknown, or the number of records cannot be.
     """
-    if len(content) < _HEAD.size:
-        raise FormatError(f"Avro data block of {len(content)} bytes is too short")
-    version, count = _HEAD.unpack_from(content)
-    if not 1 <= version <= 3:
-        raise FormatError(f"Avro data block has content version {version}; versions 1 to 3 are known")
+    count = count_framed(content)
     body = content[_HEAD.size :]
     if not 0 <= count <= len(body) // PREFIX:
         raise FormatError(f"Avro data block of {len(content)} bytes cannot have {count} records")
     return body, count
+
+
+def count_framed(content: memoryview) -> int:
+    """The number of records that a content, of which at least `HEAD_SIZE` bytes are given, claims to have.
+
+    Raises:
+        FormatError: the content version is unknown, or there are fewer bytes.
+    """
+    if len(content) < HEAD_SIZE:
+        raise FormatError(f"Avro data block of {len(content)} bytes is too short")
+    version, count = _HEAD.unpack_from(content)
+    if not 1 <= version <= 3:
+        raise FormatError(f"Avro data block has content version {version}; versions 1 to 3 are known")
+    return int(count)
 
 
 def avro_datums(content: memoryview) -> Iterator[memoryview]:

@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError, SchemaError
 from pyhudi.format import parquet
 from pyhudi.format.hfile import ENTRY_SCHEMA, KEY_FIELD, HFileReader
-from pyhudi.format.log.avroblock import decode_avro, decode_framed
+from pyhudi.format.log.avroblock import HEAD_SIZE, count_framed, decode_avro, decode_framed
 from pyhudi.format.log.block import BlockType, LogBlock
+from pyhudi.format.log.deletes import decode_deletes
+from pyhudi.format.ranges import read_exactly
 
 
 def decode_records(block: LogBlock, *, columns: Sequence[str] | None = None) -> pa.Table:
@@ -34,6 +36,21 @@ def decode_records(block: LogBlock, *, columns: Sequence[str] | None = None) -> 
     except SchemaError as e:
         raise FormatError(f"the {block.type.name} block at offset {block.offset} has a broken schema: {e}") from e
     raise FormatError(f"a block of type {block.type.name} holds no records")
+
+
+def count_records(block: LogBlock) -> int:
+    """How many records or deletes a data or delete block has, without decoding more than that needs.
+
+    Raises:
+        FormatError: the block holds no records, or is damaged.
+    """
+    if block.type is BlockType.AVRO_DATA:
+        return count_framed(read_exactly(block.source, block.content_offset, min(block.content_length, HEAD_SIZE)))
+    if block.type is BlockType.PARQUET_DATA:
+        return parquet.row_count(pa.BufferReader(pa.py_buffer(block.content())))
+    if block.type is BlockType.DELETE:
+        return decode_deletes(block, pa.schema([])).num_rows  # type: ignore[no-any-return]
+    return decode_records(block, columns=[]).num_rows  # type: ignore[no-any-return]
 
 
 def _avro(block: LogBlock, columns: Sequence[str] | None) -> pa.Table:
