@@ -62,6 +62,10 @@ class Engine(ABC):
         """Put what merge-on-read upserts have left into data files."""
         raise TypeError(f"{self.label} has nothing to compact: {path}")
 
+    def read_optimized(self, path: Path) -> DataFrame | None:
+        """The rows of data files alone, without later deltas; None where there is no such query."""
+        del path
+
     def copy(self, source: Path, target: Path) -> Path:
         """A fresh table like ``source`` for one repetition: at ``target``, or where the engine can have it."""
         shutil.rmtree(target, ignore_errors=True)
@@ -99,6 +103,10 @@ class HudiDataFrames(Engine):
 
     def read(self, path: Path) -> DataFrame:
         return self.spark.read.format("hudi").load(str(path))
+
+    def read_optimized(self, path: Path) -> DataFrame | None:
+        optimized = {"hoodie.datasource.query.type": "read_optimized"}
+        return self.spark.read.format("hudi").options(**optimized).load(str(path))
 
     @staticmethod
     def _write(df: DataFrame, path: Path, operation: str, mode: str, merge_on_read: bool) -> None:

@@ -16,6 +16,10 @@ WORK = {
     "mor_upsert_1": "merge-on-read upsert 1 % + 0.1 % new",
     "mor_upsert_10": "merge-on-read upsert 10 % + 0.1 % new",
     "compaction": "compaction after merge-on-read upserts",
+    "mor_scan_1": "merge-on-read scan after one delta of 1 %",
+    "mor_scan_5": "merge-on-read scan after five",
+    "mor_scan_20": "merge-on-read scan after twenty",
+    "mor_optimized": "read-optimized scan after them",
     "scan": "scan and aggregate",
     "partition": "one partition, aggregate",
     "point": "point lookup by key",
@@ -69,6 +73,13 @@ GOALS = (
     Goal("mor_upsert_10", 1.0, ("iceberg",)),
     Goal("compaction", 0.4, ("hudi",)),
     Goal("compaction", 1.0, ("delta",)),
+    *(
+        goal
+        for work in ("mor_scan_1", "mor_scan_5", "mor_scan_20")
+        for goal in (Goal(work, 0.6, ("hudi",)), Goal(work, 1.0, ("iceberg",)))
+    ),
+    Goal("mor_scan_1", 1.5, ("parquet",), "scan"),
+    Goal("mor_optimized", 1.1, ("parquet",), "scan"),
     Goal("scan", 1.1, ("parquet",)),
     Goal("point", 1.0, ("hudi",)),
     Goal("partition", 1.0, ("hudi",)),
@@ -170,7 +181,8 @@ def _goals(found: dict[str, dict[str, float]]) -> list[str]:
     rows = []
     for goal in GOALS:
         ours = found.get("ours", {}).get(goal.work)
-        theirs = [found[name][goal.against or goal.work] for name in goal.others if name in found]
+        work = goal.against or goal.work
+        theirs = [found[name][work] for name in goal.others if work in found.get(name, {})]
         if ours is None or len(theirs) < len(goal.others):
             continue
         ratio = ours / min(theirs)

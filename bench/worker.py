@@ -20,6 +20,7 @@ from pyspark.sql.functions import col, count
 from pyspark.sql.functions import sum as total
 
 from bench.data import PARTITION, SHARES, SMALL_SHARES, Dataset
+from bench.deltas import read_after_deltas
 from bench.engines import ENGINES, Engine, settings
 
 YEAR = 1995
@@ -140,6 +141,11 @@ def _merge_on_read_upserts(engine: Engine, data: Dataset, folder: Path, repeat: 
     table = folder / "db" / "merge_on_read"
     engine.bulk_insert(engine.spark.read.parquet(str(data.lineitem)), table, merge_on_read=True)
     _upserts(engine, data, table, folder, repeat, reporter, SMALL_SHARES, "mor_")
+
+    def measure(work: str, run: Callable[[], object]) -> None:
+        reporter.measure(work, repeat * LOOKUPS_MORE, lambda _: run(), lambda turn: turn)
+
+    read_after_deltas(engine, data, engine.copy(table, folder / "db" / "deltas"), measure, aggregate)
 
 
 def _compactions(engine: Engine, data: Dataset, folder: Path, repeat: int, reporter: Reporter) -> None:
