@@ -25,3 +25,10 @@ READ_PARTITION_VALUES = choice(
     "Where partition columns come from under Spark when path and file agree: paths let Spark skip whole files, files "
     "cost nothing per row; auto: paths for hive-style tables and for many files.",
 )
+
+FILL_RATIO = integer(
+    "pyhudi.fill.ratio",
+    16,
+    "Merge-on-read tables: new records go to a small base file only if it is at most so many times as large as they "
+    "are (files of up to 4 MB always are), else to a new one; 0: always, as in Apache Hudi.",
+)

@@ -103,7 +103,8 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
         counts = count_rows(rows)
         _check_duplicates(job, counts)
         record_size = average_record_size(_write_history(job, timeline), files)
-        workload = plan_workload(counts, slices, small, files, record_size, logs=merge_on_read)
+        ratio = job.opts.get_typed(options.FILL_RATIO)
+        workload = plan_workload(counts, slices, small, files, record_size, logs=merge_on_read, fill_ratio=ratio)
         _check_slices(slices, clustering, workload, merge_on_read=merge_on_read)
         logs = LOG_SLICES_SCHEMA.empty_table()
         if merge_on_read:

@@ -19,6 +19,8 @@ from pyhudi.format.filenames import new_file_id, new_file_prefix
 
 Ints = npt.NDArray[np.int64]
 
+_ALWAYS_FILLED = 4 * 1024 * 1024
+
 INSERTS_SCHEMA = pa.schema([("partition", pa.string()), ("rows", pa.int64())])
 """New records by partition path; one row per partition."""
 
@@ -109,6 +111,21 @@ def smallest_files(small_files: pa.Table, most: int) -> pa.Table:
     partitions = ordered["partition"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
     first = np.searchsorted(partitions, partitions, side="left")
     return ordered.filter(pa.array(np.arange(len(partitions)) - first < most))
+
+
+def worth_filling(small_files: pa.Table, inserts: pa.Table, record_size: int, ratio: int) -> pa.Table:
+    """Those small files (SMALL_FILES_SCHEMA) that are at most ``ratio`` times as large as the new records of their
+    partition (INSERTS_SCHEMA), or so small that it does not matter; 0: all of them.
+
+    To fill a file is to write it anew. Where updates go to log files, that would be most of what a write does for a few
+    new records. A new file takes them; it is the smallest one then, and is filled from then on.
+    """
+    if not ratio:
+        return small_files
+    at = pc.index_in(small_files["partition"].combine_chunks(), inserts["partition"].combine_chunks())
+    rows = pc.fill_null(inserts["rows"].combine_chunks().take(at), 0)
+    most = pc.max_element_wise(pc.multiply(rows, record_size * ratio), _ALWAYS_FILLED)
+    return small_files.filter(pc.less_equal(small_files["size"].combine_chunks(), most))
 
 
 def new_file_ids(count: int) -> pa.Array:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.timeline.metadata import write_stats
 from pyhudi.write.groups import in_groups
-from pyhudi.write.profile import BUCKETS_SCHEMA, INSERTS_SCHEMA, Sizing, assign_inserts
+from pyhudi.write.profile import BUCKETS_SCHEMA, INSERTS_SCHEMA, Sizing, assign_inserts, worth_filling
 
 COUNTS_SCHEMA = pa.schema(
     [("partition", pa.string()), ("file_id", pa.string()), ("base_path", pa.string()), ("rows", pa.int64())]
@@ -41,16 +41,20 @@ def plan_workload(
     record_size: int,
     *,
     logs: bool = False,
+    fill_ratio: int = 0,
 ) -> Workload:
     """Plan a write from the counts of its rows.
 
     ``counts`` has COUNTS_SCHEMA; ``base_sizes`` the columns partition, file_id and base_size of existing groups;
-    ``small_files`` SMALL_FILES_SCHEMA. ``logs``: base files that get no new records are not written anew.
+    ``small_files`` SMALL_FILES_SCHEMA. ``logs``: base files that get no new records are not written anew, and ``fill_ratio``
+    says which are worth it (`worth_filling`).
     """
     is_new = pc.is_null(counts["file_id"])
     new = counts.filter(is_new)
     inserts = pa.table([new["partition"], new["rows"]], schema=INSERTS_SCHEMA).sort_by("partition").combine_chunks()
     updates = counts.filter(pc.invert(is_new)).combine_chunks()
+    if logs:
+        small_files = worth_filling(small_files, inserts, record_size, fill_ratio)
     buckets = assign_inserts(inserts, small_files, sizing, record_size)
     if logs:
         base_sizes = base_sizes.filter(in_groups(base_sizes, buckets))

@@ -34,7 +34,7 @@ from pyhudi.transaction.conflicts import PENDING_SCHEMA
 from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.logs import LOG_SLICES_SCHEMA, LogSettings, appended_groups, log_slices
-from pyhudi.write.profile import SMALL_FILES_SCHEMA, Sizing, smallest_files
+from pyhudi.write.profile import SMALL_FILES_SCHEMA, Sizing, smallest_files, worth_filling
 from pyhudi.write.status import decode_stats
 from pyhudi.write.task import upsert_task
 from pyhudi.write.workload import COUNTS_SCHEMA, plan_workload
@@ -197,6 +197,19 @@ def test_the_smallest_files_of_each_partition() -> None:
     assert smallest_files(files, 1)["file_id"].to_pylist() == ["4", "0"]
     assert smallest_files(files, 2)["file_id"].to_pylist() == ["4", "2", "0", "3"]
     assert smallest_files(files, 0).num_rows == smallest_files(files.slice(0, 0), 1).num_rows == 0
+
+
+def test_files_are_filled_where_it_pays() -> None:
+    mb = 1024 * 1024
+    sizes = {"1": 3 * mb, "2": 5 * mb, "3": 100 * mb, "4": 100 * mb, "5": 100 * mb}
+    partitions = ["few", "few", "few", "many", "none"]
+    named = zip(partitions, sizes.items(), strict=True)
+    rows = [{"partition": p, "file_id": f, "base_path": f, "size": size} for p, (f, size) in named]
+    files = pa.Table.from_pylist(rows, SMALL_FILES_SCHEMA)
+    new = pa.table({"partition": ["many", "few"], "rows": pa.array([70_000, 10], pa.int64())})
+    assert worth_filling(files, new, 100, 16)["file_id"].to_pylist() == ["1", "4"]
+    assert worth_filling(files, new, 100, 0).num_rows == 5
+    assert worth_filling(files.slice(0, 0), new, 100, 16).num_rows == 0
 
 
 @pytest.mark.parametrize("by_slice", [True, False])
