@@ -46,8 +46,8 @@ def plan_workload(
     """Plan a write from the counts of its rows.
 
     ``counts`` has COUNTS_SCHEMA; ``base_sizes`` the columns partition, file_id and base_size of existing groups;
-    ``small_files`` SMALL_FILES_SCHEMA. ``logs``: base files that get no new records are not written anew, and ``fill_ratio``
-    says which are worth it (`worth_filling`).
+    ``small_files`` SMALL_FILES_SCHEMA. ``logs``: base files that get no new records are not written anew, and
+    ``fill_ratio`` says which are worth it (`worth_filling`).
     """
     is_new = pc.is_null(counts["file_id"])
     new = counts.filter(is_new)
