@@ -24,15 +24,16 @@ SCENARIOS = [
 ]
 assert {scenario.engine for scenario in SCENARIOS} < set(ENGINES)
 
+# 1.0.2 cannot append nulls, which rows 3, 10, 17, … have
 STEPS = [
     Step("bulk_insert", numbers=tuple(range(24)), mode="overwrite"),
-    Step("upsert", numbers=(0, 1, 5, 24, 25), stale=(8,)),
-    Step("upsert", numbers=(0, 2, 5, 26)),
+    Step("upsert", numbers=(0, 1, 5, 25, 27), stale=(8,)),
+    Step("upsert", numbers=(0, 2, 3, 5, 26)),
     Step("delete", numbers=(2, 5, 26)),
-    Step("delete", numbers=(3, 4, 9)),
-    Step("upsert", numbers=(2, 3, 6, 29), stale=(0,)),
-    Step("upsert", numbers=(2, 5, 7, 9)),
-    Step("insert_overwrite", numbers=(0, 3, 30)),
+    Step("delete", numbers=(4, 9, 11)),
+    Step("upsert", numbers=(2, 6, 11, 29), stale=(0,)),
+    Step("upsert", numbers=(2, 3, 5, 7, 9)),
+    Step("insert_overwrite", numbers=(0, 6, 30)),
     Step("upsert", numbers=(0, 1, 4, 31)),
     Step("insert", numbers=(32, 33)),
 ]
