@@ -13,15 +13,22 @@ from tests.interop.oracle import Oracle
 from tests.rows import assert_same_rows
 
 SCHEMA = pa.schema(
-    [("id", pa.string()), ("p", pa.string()), ("o", pa.int64()), ("v", pa.string()), ("_hoodie_is_deleted", pa.bool_())]
+    [
+        ("id", pa.string()),
+        ("p", pa.string()),
+        ("ts", pa.int64()),
+        ("v", pa.string()),
+        ("_hoodie_is_deleted", pa.bool_()),
+    ]
 )
-COMPARED = ["_hoodie_commit_time", "_hoodie_record_key", "_hoodie_partition_path", "id", "p", "o", "v"]
-CASES = [pytest.param("1.2.0", 9, id="v9")]
+COMPARED = ["_hoodie_commit_time", "_hoodie_record_key", "_hoodie_partition_path", "id", "p", "ts", "v"]
+CASES = [pytest.param("0.15.0", 6, id="v6"), pytest.param("1.0.2", 8, id="v8"), pytest.param("1.2.0", 9, id="v9")]
 LOW = {"hoodie.log.compaction.blocks.threshold": "2"}
 
 
 class Shared:
-    """A merge-on-read table of Apache Hudi's, ordered by event time, in two partitions."""
+    """A merge-on-read table of Apache Hudi's, ordered by event time, in two partitions. The ordering column has the
+    name that 0.15.0 takes it to have when the procedure runs a compaction."""
 
     def __init__(self, path: Path, oracle: Oracle) -> None:
         self.path, self.oracle = path, oracle
@@ -34,11 +41,15 @@ class Shared:
     def write(self, numbers: Sequence[int], *, late: Sequence[int] = (), deleted: Sequence[int] = ()) -> None:
         """Let Apache Hudi upsert these, some with an event time of the past, some as deletes."""
         self.round += 1
+        if self.oracle.release == "1.0.2":
+            # run by the procedure its compaction fails on its own deletes (Integer / Long ClassCastException), and
+            # lets events of the past win
+            late, deleted = (), ()
         rows = [
             {
                 "id": f"k{n}",
                 "p": "ab"[n % 2],
-                "o": 1 if n in late else 10 * self.round,
+                "ts": 1 if n in late else 10 * self.round,
                 "v": f"round {self.round}",
                 "_hoodie_is_deleted": n in deleted,
             }
@@ -49,7 +60,7 @@ class Shared:
             "hoodie.datasource.write.table.type": "MERGE_ON_READ",
             "hoodie.datasource.write.recordkey.field": "id",
             "hoodie.datasource.write.partitionpath.field": "p",
-            "hoodie.datasource.write.precombine.field": "o",
+            "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.datasource.write.operation": "upsert",
             "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
             "hoodie.upsert.shuffle.parallelism": "2",
