@@ -120,6 +120,11 @@ def _written_slices(table: PinnedTable, query: Query, writes: Sequence[_Write]) 
     lost = newest.filter(pc.invert(pc.is_in(newest, value_set=_flat(slices["base_path"]))))
     if len(lost):
         return f"{len(lost)} of its files are gone, among them {lost[0].as_py()!r}"
+    # log files that were compacted after the range, and cleaned with their slice, leave nothing as of its end
+    logged = written.filter(pc.invert(_is_among(written, slices)))
+    if logged.num_rows:
+        group = logged.slice(0, 1).to_pylist()[0]
+        return f"log files of it are gone, among them those of {group['file_id']!r} in partition {group['partition']!r}"
     return IncrementalSelection(slices, partitions)
 
 

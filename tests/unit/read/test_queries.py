@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from pyhudi.config import Options
@@ -234,3 +235,38 @@ def test_a_table_with_logs_and_an_unknown_merger_is_refused_before_reading(tmp_p
 def test_an_empty_table(tmp_path):
     table = HandMadeTable(tmp_path / "t")
     assert read(table) == read(table, **since("000")) == read(table, **as_of(5)) == []
+
+
+@VERSIONS
+def test_a_compaction_beside_a_write_that_adds_a_column_does_not_take_it_away(version, tmp_path):
+    table = HandMadeTable(tmp_path / "t", version, properties={"hoodie.table.type": "MERGE_ON_READ"})
+    table.write(10, {("a", "f1"): [row("x", 1, 10)]}, action=Action.DELTA_COMMIT, done=11)
+    more = pa.schema([*table.schema, ("more", pa.string())])
+    wider = [{**row("y", 2, 20, "b"), "more": "m"}]
+    table.write(20, {("b", "f2"): wider}, action=Action.DELTA_COMMIT, schema=more, done=40)
+    # planned after that write began, completed after it, and of other file groups
+    table.write(30, {("a", "f1"): [row("x", 1, 10)]}, operation="COMPACT", done=50)
+    pinned = PinnedTable.of(table.client())
+    found = scan_table(plan_scan(pinned, columns=["id", "more"]), pinned.storage).sort_by("id")
+    assert found.to_pylist() == [{"id": "x", "more": None}, {"id": "y", "more": "m"}]
+
+
+def test_columns_of_a_table_whose_other_writes_are_archived(tmp_path):
+    table = HandMadeTable(tmp_path / "t")
+    table.write(30, {("a", "f1"): [row("x", 1, 10)]}, operation="COMPACT")
+    assert read(table) == [("x", 1, 10)]
+
+
+@VERSIONS
+def test_log_files_of_a_range_that_were_compacted_and_cleaned(version, tmp_path):
+    table = HandMadeTable(tmp_path / "t", version, properties={"hoodie.table.type": "MERGE_ON_READ"})
+    table.write(10, {("a", "f1"): [row("x", 1, 10), row("y", 1, 10)]}, action=Action.DELTA_COMMIT)
+    table.log(20, {("a", "f1"): [{"id": "x", "p": "a", "v": 2}]}, base=10)
+    table.write(30, {("a", "f1"): [row("x", 2, 20), row("y", 1, 10)]}, operation="COMPACT")
+    assert read(table, **since(15, 25)) == [("x", 2, 20)]
+    table.clean(40, keep_from=at(30), deleted=[(10, "a", "f1")])
+    (log,) = (table.root / "a").glob(".*.log.*")
+    log.unlink()
+    assert read(table, **since(15, 25)) == [("x", 2, 20)]
+    with pytest.raises(QueryError, match=r"log files of it are gone.*'f1'.*fulltablescan"):
+        read(table, **since(15, 25, **{FALLBACK: "false"}))
