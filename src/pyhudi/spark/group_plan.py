@@ -137,7 +137,8 @@ def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cach
         return cached.add(untagged(dedupe(rows, job.merging, global_keys=job.global_keys) if combine else rows))
     # a record that is not to be inserted again does not move to another partition either
     opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
-    lookup = KeyLookup(job.client, job.spec, job.merging, opts, live)
+    stays = not job.global_keys and policy is DuplicatePolicy.NONE
+    lookup = KeyLookup(job.client, job.spec, job.merging, opts, live, deleted=stays)
     rows = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
     return rows.where(F.col(FILE_ID).isNull()) if policy is DuplicatePolicy.DROP else rows
 

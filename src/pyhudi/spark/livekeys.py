@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.merge.filegroup import FileSlice, SliceContext, read_slice
+from pyhudi.merge.filegroup import FileSlice, SliceContext, open_slice, read_slice
 from pyhudi.read.merged import slice_context
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import table_schema
@@ -33,7 +33,8 @@ Batches = Iterator[pa.RecordBatch]
 def live_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType) -> DataFrame:
     """Columns of the rows that file slices hold, log files merged in, with ``_pyhudi_file_no`` and a null position.
 
-    *files* have log files; *schema* names the columns, with the types that they are wanted in.
+    *files* have log files; *schema* names the columns, with the types that they are wanted in. With `KeyLookup.deleted`
+    rows of base files come although log files delete them.
     """
     pinned = PinnedTable.of(lookup.client)
     found = table_schema(pinned)
@@ -44,22 +45,40 @@ def live_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: 
     context = replace(context, columns=tuple(names))
     wanted = from_spark_json(schema.json())
     out = StructType([*schema.fields, StructField(FILE_NO, IntegerType()), StructField(ROW, LongType())])
-    slices = files.table
+    slices, deleted = files.table, lookup.deleted
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
         pa.set_cpu_count(1)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 row = slices.filter(pc.equal(slices["file_no"], number)).to_pylist()[0]
-                yield from _rows(context, FileSlice.of(row), number, wanted)
+                file_slice = FileSlice.of(row)
+                held = _ever_held(context, file_slice) if deleted else read_slice(context, file_slice)
+                yield from _rows(held, number, wanted)
 
     tasks = max(1, min(len(files), _PARTITIONS_PER_CORE * int(spark.conf.get("spark.sql.shuffle.partitions") or 200)))
     numbers = small_frame(spark, pa.table({FILE_NO: slices["file_no"]}))
     return numbers.repartition(tasks).mapInArrow(read, out)
 
 
-def _rows(context: SliceContext, file_slice: FileSlice, number: int, wanted: pa.Schema) -> Batches:
-    for batch in read_slice(context, file_slice):
+def _ever_held(context: SliceContext, file_slice: FileSlice) -> Batches:
+    """The rows of the base file, whatever log files say of them, and the rows that only log files have."""
+    with open_slice(context, file_slice) as found:
+        state = found.state
+        by_key = state is not None and state.keys is not None
+        seen = np.zeros(len(state) if state is not None else 0, dtype=np.bool_)
+        if file_slice.base_path is not None:
+            for batch in read_slice(context, replace(file_slice, log_paths=(), log_sizes=())):
+                if state is not None and by_key:
+                    seen[found.reader.hits(batch, 0, state)[1]] = True
+                yield batch
+        if state is not None and by_key:  # by position all are versions of base rows
+            left = np.flatnonzero(~seen & ~state.is_delete)
+            yield state.changes(left).rows.select(list(context.columns))
+
+
+def _rows(held: Batches, number: int, wanted: pa.Schema) -> Batches:
+    for batch in held:
         have = set(batch.schema.names)
         columns = [
             batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type) for f in wanted

@@ -39,7 +39,9 @@ Batches = Iterator[pa.RecordBatch]
 class KeyLookup:
     """The table in which keys are looked up, and how.
 
-    ``live``: of file slices with log files the rows that they hold now are looked at, not those of the base file.
+    ``live``: of file slices with log files the rows that they hold now are looked at, not those of the base file;
+    ``deleted``: and those of the base file that log files have deleted. Their next version goes where they are, as it
+    does without ``live``: a key must not have a place there and another one elsewhere.
     """
 
     client: TableMetaClient
@@ -47,6 +49,7 @@ class KeyLookup:
     merging: MergeSettings
     opts: Options
     live: bool = False
+    deleted: bool = False
 
     @property
     def index(self) -> IndexType:

@@ -15,6 +15,7 @@ from pyhudi.table.bucketed import bucket_evidence
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.timeline.instants import Action
 from pyhudi.write.basereader import open_base, read_footer
+from pyhudi.write.groups import group_keys
 
 if TYPE_CHECKING:
     from pyhudi.table.metaclient import TableMetaClient
@@ -42,13 +43,23 @@ def holds_keys_in_logs(active: ActiveTimeline, slices: pa.Table) -> bool:
     """Whether log files of these slices (SLICE_SCHEMA) hold keys that are in no base file.
 
     They do where records were written with an index that finds keys in log files, as by Flink and with the in-memory
-    index: then a slice has no base file, or commit metadata say that log files got new records.
+    index: then a slice has no base file, or commit metadata say that log files got new records. And they may where a
+    write went on beside the compaction that made the base file: what the file before it had, and a delete in the logs
+    has taken out of the new one, such a write still took for an update.
     """
     if slices["base_path"].null_count:
         return True
-    _, names = split_paths(slices["log_paths"].combine_chunks().flatten())
-    instants = set(pc.unique(parse_names(names)["instant"]).to_pylist())
+    lists = slices["log_paths"].combine_chunks()
+    _, names = split_paths(lists.flatten())
+    logs = parse_names(names)["instant"].combine_chunks()
+    instants = set(pc.unique(logs).to_pylist())
     by_write = active.layout.version >= 2
+    if by_write:
+        bases = slices["base_instant"].combine_chunks().dictionary_encode()
+        made = pa.array([active.timeline.completion_of(i) for i in bases.dictionary.to_pylist()], pa.string())
+        earlier = pc.less(logs, made.take(bases.indices).take(pc.list_parent_indices(lists)))
+        if pc.any(earlier).as_py():
+            return True
     oldest = min(instants, default="")
     wrote = [
         instant
@@ -56,12 +67,27 @@ def holds_keys_in_logs(active: ActiveTimeline, slices: pa.Table) -> bool:
         if (instant.requested in instants if by_write else instant.requested >= oldest)
     ]
     with ThreadPoolExecutor(_READ_THREADS) as pool:
-        return any(_inserts_in_logs(metadata.stats) for metadata in pool.map(active.commit_metadata, wrote))
+        return any(
+            _inserts_in_logs(metadata.stats)
+            or (not by_write and metadata.operation != "LOG_COMPACT" and _of_an_earlier_base(metadata.stats, slices))
+            for metadata in pool.map(active.commit_metadata, wrote)
+        )
 
 
 def _inserts_in_logs(stats: pa.Table) -> bool:
     logged = pc.and_kleene(pc.is_valid(stats["logFiles"]), pc.greater(stats["numInserts"], 0))
     return bool(pc.any(logged).as_py())
+
+
+def _of_an_earlier_base(stats: pa.Table, slices: pa.Table) -> bool:
+    """Whether a write of a version 6 table added to log files of these slices while their base files were being made:
+    it names other base files."""
+    groups = stats.select(["partitionPath", "fileId"]).rename_columns(["partition", "file_id"])
+    at = pc.index_in(group_keys(groups), value_set=group_keys(slices))
+    current = split_paths(slices["base_path"])[1].take(at)
+    mine = pc.and_(pc.is_valid(stats["logFiles"]), pc.equal(stats["prevCommit"], slices["base_instant"].take(at)))
+    other = pc.not_equal(pc.fill_null(stats["baseFile"], ""), current)
+    return bool(pc.any(pc.and_kleene(mine, other)).as_py())
 
 
 def sample_keys(client: TableMetaClient) -> tuple[str, ...]:
