@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import secrets
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -35,13 +36,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class CompactionJob:
     """One compaction, as its tasks see it: how slices are read, how files are written, and the slices, the largest
-    first. ``logs`` is set for log compactions."""
+    first. ``logs`` is set for log compactions. ``attempt`` goes into the names of files: all attempts at a plan bear
+    its instant, and tasks of two of them may well have equal numbers."""
 
     reading: SliceContext
     context: WriteContext
     slices: tuple[FileSlice, ...]
     schema_text: str
     logs: LogSettings | None = None
+    attempt: int = field(default_factory=lambda: secrets.randbits(31))
 
     @classmethod
     def of(cls, table: PinnedTable, plan: CompactionPlan, opts: Options) -> CompactionJob:
@@ -82,6 +85,7 @@ class CompactionJob:
     def run(self, number: int, task: TaskId) -> list[Stat]:
         """Do the work for one slice; returns the stats of the files."""
         one = self.slices[number]
+        task = replace(task, attempt=(self.attempt ^ task.attempt) & 0x7FFFFFFF)
         if self.logs is not None:
             return compact_logs(self.reading, self.context, task, one, self.logs)
         return [compact_slice(self.reading, self.context, task, one)]

@@ -26,6 +26,7 @@ from pyhudi.timeline.metadata import CommitMetadata
 from pyhudi.transaction.conflicts import find_later_compaction, touched_groups
 from pyhudi.transaction.locks import lock_provider, number
 from pyhudi.transaction.outcome import Conflicted
+from pyhudi.transaction.reconcile import reconcile
 from pyhudi.transaction.rollback import FailedWrites, refuse_pending_restore
 from pyhudi.transaction.transaction import Transaction, current_config, new_heartbeat
 
@@ -81,10 +82,15 @@ class PlannedTransaction(Transaction):
             self._active, self._entry = active, entry
         return self
 
+    def _tidy(self, metadata: CommitMetadata) -> None:
+        """Nothing yet: another attempt bears the same instant, and only under the lock is it sure that what has markers
+        is not of one that took over from this."""
+
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
         """What is written beside a compaction belongs to the slice after it, so writes are not in its way. A log
         compaction comes too late when its logs are being compacted."""
         _check_files(self.storage, self._entry, metadata.stats)
+        reconcile(self.storage, self.instant, metadata.stats)
         if self.action != Action.LOG_COMPACTION:
             return None
         return find_later_compaction(touched_groups(metadata), self.instant, active)

@@ -168,7 +168,7 @@ class Transaction:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
         version = self.config.version
         WriteGate(self.storage, self.instant).close()  # from now on tasks that were given up add nothing
-        reconcile(self.storage, self.instant, metadata.stats)
+        self._tidy(metadata)
         done: Instant | None = None
         with self._generator.reserve() as slot:
             active = self._active.reload()
@@ -192,6 +192,10 @@ class Transaction:
         self._entry = done
         self._finish()
         return Committed(done)
+
+    def _tidy(self, metadata: CommitMetadata) -> None:
+        """Delete what retried tasks left over; before the lock is taken, as this may be many files."""
+        reconcile(self.storage, self.instant, metadata.stats)
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
         return find_conflict(metadata, self.instant, self.timeline, active, self.config.version)

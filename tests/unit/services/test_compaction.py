@@ -15,6 +15,7 @@ from pyhudi.config import Options
 from pyhudi.errors import ConflictError, HudiError, InstantNotFoundError, TransactionError
 from pyhudi.format.parquet import read_footer
 from pyhudi.hudi_table import HudiTable
+from pyhudi.read.pinned import PinnedTable
 from pyhudi.services.job import CompactionJob
 from pyhudi.services.run import compact_one, run_in_threads, run_pending
 from pyhudi.services.schedule import schedule
@@ -273,6 +274,32 @@ def test_two_at_a_time(mor: MorTable):
 
     with pytest.raises((ConflictError, TransactionError)):
         run_pending(mor.client, Options.parse(mor.options), overtaken)
+    assert mor.rows() == before
+
+
+def test_an_attempt_that_was_given_up_touches_no_file_of_the_next(mor: MorTable, monkeypatch: pytest.MonkeyPatch):
+    """It comes to its end when the other one has just been published, and its markers are still there."""
+    plan = mor.table.services.schedule_compaction()
+    opts = Options.parse(mor.options)
+    before = mor.rows()
+    slow = PlannedTransaction.take_up(mor.client, plan.action, plan.instant or "", "COMPACT", opts)
+    assert slow is not None
+    slow.to_inflight()
+    job = CompactionJob.of(PinnedTable.of(mor.client), plan, opts)
+    stats = run_in_threads(job)
+    finish = PlannedTransaction._finish
+
+    def finish_late(self: PlannedTransaction) -> None:
+        monkeypatch.undo()
+        with pytest.raises(ConflictError):
+            slow.commit(job.metadata(stats))
+        finish(self)
+
+    monkeypatch.setattr(PlannedTransaction, "_finish", finish_late)
+    done = run_pending(mor.client, opts, run_in_threads)
+    assert done.instants == (plan.instant,)
+    assert not set(done.stats["path"].to_pylist()) & set(stats["path"].to_pylist())
+    assert sorted(one["base_path"] for one in slices(mor)) == sorted(done.stats["path"].to_pylist())
     assert mor.rows() == before
 
 
