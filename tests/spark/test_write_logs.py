@@ -394,4 +394,40 @@ def test_updates_of_some_columns(spark: SparkSession, tmp_path: Path, data_forma
             str(path),
             merge_on_read("insert", **partial),
         )
+    few = pa.schema([("id", pa.string()), ("part", pa.string())])
+    with pytest.raises(ConfigError, match="lacks ts, by which records are ordered"):
+        write(
+            some.select("id", "part"),
+            str(path),
+            merge_on_read("upsert", hoodie__write__partial__update__schema=to_avro(few, "t")),
+        )
     assert sorted(str(p) for p in path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_record_that_comes_again_beside_a_compaction_that_drops_it(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    path, model = str(tmp_path / "table"), Model()
+    rows = batch(0, 12, 10, "bulk")
+    model.upsert(rows)
+    load(spark, path, rows, version)
+
+    def step(operation: str, rows: list[Row]) -> None:
+        (model.delete if operation == "delete" else model.upsert)(rows)
+        write(frame(spark, rows), path, merge_on_read(operation, version))
+        assert rows_of(path) == model.rows, operation
+
+    step("delete", batch(0, 6, 0, ""))
+    services = HudiTable.for_path(path).services
+    assert services.schedule_compaction().instant is not None
+    # the keys are in the base files that the compaction is going to replace, and not in those that it makes
+    step("upsert", batch(0, 3, 20, "again"))
+    assert services.run_compaction(spark=spark)
+    assert rows_of(path) == model.rows
+    step("upsert", batch(0, 5, 30, "twice"))
+    step("delete", batch(1, 2, 0, ""))
+    step("upsert", batch(1, 2, 40, "thrice"))
+    assert services.compact(spark=spark)
+    assert rows_of(path) == model.rows
+    step("upsert", batch(0, 12, 50, "all"))

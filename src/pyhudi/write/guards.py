@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import IndexType, Operation, TableType
+from pyhudi.config.values import IndexType, MergeMode, Operation, TableType
 from pyhudi.errors import ConfigError, NotAHudiTableError, SchemaMismatchError, UnsupportedTableError
 from pyhudi.merge.rules import Rules
 from pyhudi.table.config import TableConfig
@@ -51,8 +51,8 @@ def check_partial(config: TableConfig, operation: Operation, opts: Options, name
     """Refuse updates of some columns that could not be written, or whose columns ``names`` are not those announced.
 
     Raises:
-        ConfigError: they go with upserts of merge-on-read tables from version 8 on, and only with an index that leaves
-            records in their partitions.
+        ConfigError: they go with upserts of merge-on-read tables from version 8 on, only with an index that leaves
+            records in their partitions, and only with the columns that say which version of a record wins.
         SchemaMismatchError: the input has other columns.
     """
     changed = partial_columns(opts)
@@ -68,6 +68,13 @@ def check_partial(config: TableConfig, operation: Operation, opts: Options, name
         raise ConfigError(
             f"{key}: with {options.INDEX_TYPE.key}={opts.text(options.INDEX_TYPE)} a record may move to another "
             "partition, where all its columns are needed; give all columns, or take the index SIMPLE or BLOOM"
+        )
+    ordered = config.merging.mode is MergeMode.EVENT_TIME_ORDERING
+    tops = {name if name in changed else name.split(".")[0] for name in config.merging.ordering_fields if ordered}
+    if missing := sorted(tops - changed):
+        raise ConfigError(
+            f"{key} lacks {', '.join(missing)}, by which records are ordered: without it every version that is stored "
+            "would win over the update; add it"
         )
     other = sorted(changed.symmetric_difference(names))
     if other:

@@ -95,7 +95,8 @@ class LogWriter:
             FormatError: the rows do not have the columns of the schema.
         """
         self._records.add(rows, positions if self._base_instant is not None else None)
-        if self._records.nbytes * self._ratio >= self._options.max_block_size:
+        # what shrinks in the block, as in a Parquet file, waits in memory unshrunk
+        if self._records.nbytes * max(1.0, self._ratio) >= self._options.max_block_size:
             self._flush_records()
 
     def delete(self, deletes: pa.RecordBatch | pa.Table, positions: pa.Array | None = None) -> None:
