@@ -79,6 +79,13 @@ class Both:
         self._same("our snapshot on Spark", self.read_ours(), theirs, self.columns)
         self._same("our local snapshot", HudiTable.for_path(str(self.path)).scan().to_arrow(), theirs, self.columns)
 
+    def check_our_snapshot(self) -> None:
+        """Our readers have the model's rows."""
+        expected = self.model.table()
+        self._same("our snapshot on Spark", self.read_ours(), expected, expected.column_names)
+        local = HudiTable.for_path(str(self.path)).scan().to_arrow()
+        self._same("our local snapshot", local, expected, expected.column_names)
+
     def check_filter(self) -> None:
         """A filter on key and partition columns finds the right rows: statistics and indexes are not stale."""
         expected = self.model.table()

@@ -82,7 +82,11 @@ def test_each_rolls_back_what_the_other_left(
     assert _pending(both) == ["deltacommit"]
     both.model.content = dict(expected)
     both.write(THEIRS, Step("upsert", numbers=(2, 8)))
-    both.check_snapshot()
+    if scenario.engine.version < 8:
+        # its rollback block has a later instant than its own write, at which its reader stops, until the next write
+        both.check_our_snapshot()
+    else:
+        both.check_snapshot()
     assert not _pending(both)
     # in version 6 the blocks must stay void when the timeline forgets the write
     both.write(OURS, Step("upsert", numbers=(5, 8)))
