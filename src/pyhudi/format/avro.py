@@ -12,7 +12,7 @@ import importlib.resources
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import fastavro
@@ -145,9 +145,49 @@ def read_container(data: bytes, reader_schema: AvroSchema | str | None = None) -
     resolve = None if reader_schema is None else _parsed(schema_json(reader_schema))
     try:
         reader = fastavro.reader(io.BytesIO(data), reader_schema=resolve)
-        text = reader.metadata["avro.schema"]
+        schema: AvroSchema = json.loads(reader.metadata["avro.schema"])
+        _check_bounded(schema)
         records = list(reader)
-        schema: AvroSchema = json.loads(text)
+    except FormatError:
+        raise
     except Exception as e:  # fastavro lets whatever the broken bytes provoke escape
         raise FormatError(f"Avro container of {len(data)} bytes cannot be read: {type(e).__name__}: {e}") from e
     return schema, records
+
+
+def _check_bounded(schema: Any) -> None:
+    """Refuse a schema of which a few damaged bytes can hold any number of values, because each of them takes none.
+
+    A record whose ``fields`` are missing is such a type, and fastavro takes it as it is.
+    """
+    if not _takes_bytes(schema):
+        raise FormatError("the Avro schema of the container describes records without any content")
+    for item in _array_items(schema):
+        if not _takes_bytes(item):
+            raise FormatError(f"the Avro schema of the container has an array of values without any content: {item}")
+
+
+def _takes_bytes(schema: Any) -> bool:
+    """Whether every value of the type takes at least one byte."""
+    if not isinstance(schema, dict):
+        return bool(schema != "null")
+    kind = schema.get("type")
+    if kind in ("record", "error"):
+        return any(_takes_bytes(field["type"]) for field in schema.get("fields", ()))
+    if kind == "fixed":
+        return bool(schema["size"] > 0)
+    return _takes_bytes(kind)
+
+
+def _array_items(schema: Any) -> Iterator[Any]:
+    """The item types of all arrays in a schema."""
+    if isinstance(schema, list):
+        for branch in schema:
+            yield from _array_items(branch)
+    if isinstance(schema, dict):
+        if schema.get("type") == "array":
+            yield schema["items"]
+        for key in ("type", "items", "values"):
+            yield from _array_items(schema.get(key))
+        for field in schema.get("fields", ()):
+            yield from _array_items(field["type"])

@@ -130,6 +130,15 @@ def test_what_is_no_metadata(data: bytes):
         decode_commit(data)
 
 
+def test_a_damaged_schema_does_not_fill_the_memory():
+    stats = write_stats([{"fileId": f"f{i}", "partitionPath": "p", "path": f"p/x{i}.parquet"} for i in range(40)])
+    raw = CommitMetadata("UPSERT", stats).encode(9, "commit")
+    damaged = raw.replace(b'"name":"HoodieWriteStat","fields"', b'"name":"HoodieWriteStat","fgelds"')
+    assert damaged != raw
+    with pytest.raises(FormatError, match="without any content"):
+        decode_commit(damaged)
+
+
 @settings(max_examples=300, deadline=None)
 @given(METADATA, st.sampled_from([6, 9]), st.data())
 def test_damage_is_an_error_of_ours_or_goes_unnoticed(metadata: CommitMetadata, version: int, data: st.DataObject):
