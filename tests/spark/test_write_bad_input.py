@@ -170,7 +170,6 @@ def test_tables_that_are_not_written(spark: SparkSession, table: Path) -> None:
         ("hoodie.table.version=9", "hoodie.table.version=10"): "version 10",
         ("hoodie.table.cdc.enabled=false", "hoodie.table.cdc.enabled=true"): "cdc",
         ("hoodie.record.merge.mode=EVENT_TIME_ORDERING", "hoodie.record.merge.mode=CUSTOM"): "no merger of that id",
-        ("hoodie.table.type=COPY_ON_WRITE", "hoodie.table.type=MERGE_ON_READ"): "MERGE_ON_READ",
     }.items():
         assert change[0] in text
         properties.write_text(text.replace(*change))
