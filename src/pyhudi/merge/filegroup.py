@@ -23,14 +23,13 @@ from pyhudi.merge.basefile import read_base
 from pyhudi.merge.blocks import Layout, PositionsError, read_blocks
 from pyhudi.merge.final import merge_base
 from pyhudi.merge.logscan import counted_blocks
-from pyhudi.merge.logstate import LogState, LogVersions
+from pyhudi.merge.logstate import BATCH_ROWS, LogState, LogVersions
 from pyhudi.merge.ordering import Index
 from pyhudi.merge.slices import DEFAULT_BUDGET, FileSlice, SliceContext
 from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.schema.evolution import conform
 
 __all__ = [
-    "BATCH_ROWS",
     "DEFAULT_BUDGET",
     "FileSlice",
     "OpenSlice",
@@ -40,8 +39,7 @@ __all__ = [
     "read_slice",
 ]
 
-BATCH_ROWS = 65_536
-_MAX_BATCH_ROWS = 524_288
+MAX_BATCH_ROWS = 524_288
 _WHOLE_FILE = 4 * 1024 * 1024
 """Log files up to this size are read in one go rather than range by range."""
 
@@ -173,7 +171,7 @@ class SliceReader:
         seen = np.zeros(len(state), dtype=np.bool_)
         start = 0
         # the keys of the logs are hashed anew for every batch
-        size = min(max(len(state), BATCH_ROWS), _MAX_BATCH_ROWS) if state.keys is not None else BATCH_ROWS
+        size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS) if state.keys is not None else BATCH_ROWS
         for batch in self._base(size):
             positions, records = self.hits(batch, start, state)
             start += batch.num_rows
@@ -183,9 +181,8 @@ class SliceReader:
             if batch.num_rows:
                 yield self.finished(batch)
         self.check_positions(state, start)
-        left = np.flatnonzero(~seen & ~state.is_delete)
-        for first in range(0, len(left), BATCH_ROWS):
-            yield self.finished(state.changes(left[first : first + BATCH_ROWS]).rows)
+        for records in state.batches(~seen & ~state.is_delete):
+            yield self.finished(state.changes(records).rows)
 
     def state(self, stack: ExitStack) -> LogState:
         """What the logs say; its rows stay as long as the stack is open.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -14,6 +14,9 @@ from pyhudi.merge.fold import Given, Versions, dense, fold
 from pyhudi.merge.ordering import Index, Mask, newer_wins, ranks
 from pyhudi.merge.rowstore import NO_ROW, RowStore
 from pyhudi.merge.rules import Rules
+
+BATCH_ROWS = 65_536
+"""So many rows go through the merge at a time."""
 
 _CUSTOM_ROWS = 262_144
 """About so many versions go to a user's merger at a time."""
@@ -211,6 +214,12 @@ class LogState:
     def spilled(self) -> bool:
         """Whether its rows are on disk."""
         return self._store.spilled
+
+    def batches(self, which: Mask) -> Iterator[Index]:
+        """The numbers of the records of a mask, some at a time."""
+        records = np.flatnonzero(which)
+        for first in range(0, len(records), BATCH_ROWS):
+            yield records[first : first + BATCH_ROWS]
 
     def winners(self, which: Index, older: Sequence[pa.Array]) -> Mask:
         """Which of these records' versions win against older ones, whose ordering values are given."""

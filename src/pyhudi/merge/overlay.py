@@ -18,7 +18,7 @@ from pyhudi.format.log import count_records
 from pyhudi.format.parquet import row_count
 from pyhudi.merge.basefile import read_base
 from pyhudi.merge.filegroup import (
-    BATCH_ROWS,
+    MAX_BATCH_ROWS,
     FileSlice,
     OpenSlice,
     SliceContext,
@@ -30,11 +30,9 @@ from pyhudi.merge.filegroup import (
 )
 from pyhudi.merge.final import merge_base
 from pyhudi.merge.logscan import counted_blocks
-from pyhudi.merge.logstate import LogState
+from pyhudi.merge.logstate import BATCH_ROWS, LogState
 from pyhudi.merge.ordering import Index, Mask, field_of
 from pyhudi.schema.columns import RECORD_KEY
-
-_MANY_ROWS = 524_288
 
 
 def hidden_rows(context: SliceContext, file_slice: FileSlice) -> Index:
@@ -86,9 +84,8 @@ def changed_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.Re
                 rows = merge_base(touched, every, state.changes(records), reader.rules).rows
             if rows.num_rows:
                 yield reader.finished(rows)
-        left = np.flatnonzero(~seen & ~state.is_delete)
-        for first in range(0, len(left), BATCH_ROWS):
-            yield reader.finished(state.changes(left[first : first + BATCH_ROWS]).rows)
+        for records in state.batches(~seen & ~state.is_delete):
+            yield reader.finished(state.changes(records).rows)
 
 
 class _Overlay:
@@ -112,7 +109,7 @@ class _Overlay:
             return
         names = context.names(self._slice.base_instant)
         start = 0
-        size = min(max(len(state), BATCH_ROWS), _MANY_ROWS)
+        size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS)
         for base in read_base(context.storage, path, self._schema(), names, size):
             positions, records = self._reader.hits(base, start, state)
             if len(positions):

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import time
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 
 from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
-from pyhudi.format.filenames import next_log_version, parse_names
-from pyhudi.format.log import LogSlice, LogWriter
+from pyhudi.format.filenames import parse_names
+from pyhudi.format.log import LogWriter
 from pyhudi.merge.changes import ordering_of
 from pyhudi.merge.ordering import type_of
-from pyhudi.timeline.markers import IOType
-from pyhudi.write.announced import AnnouncedFile
 from pyhudi.write.columns import ROW
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.incoming import GroupedRows, GroupKey, deleted
+from pyhudi.write.logfiles import log_slice, open_log
 from pyhudi.write.logs import LogSettings
 from pyhudi.write.output import RowLayout
 from pyhudi.write.status import Stat, log_stat
-
-_NAMES = pa.list_(pa.string())
 
 
 class AppendHandle:
@@ -81,15 +74,11 @@ class AppendHandle:
 
     def _writer(self, key: GroupKey, base_name: str, slice_names: list[str]) -> LogWriter:
         context, logs = self._context, self._logs
-        instant = self._instant(key)
-        version, token = 1, self._task.token
-        if logs.named_by_slice:
-            version = next_log_version(pa.array(slice_names, pa.string()), key.file_id, instant)
-            token = _own_token(self._task, context.instant)
+        names = pa.array(slice_names, pa.string())
         base_instant = parse_names(pa.array([base_name], pa.string()))["instant"][0].as_py()
         return LogWriter(
-            lambda name: self._open(key.partition, name),
-            LogSlice(key.file_id, instant, token, version),
+            lambda name: open_log(context, logs, key.partition, name),
+            log_slice(context, self._task, logs, key.file_id, self._instant(key), names),
             context.instant,
             logs.schema,
             options=logs.options,
@@ -124,20 +113,3 @@ class AppendHandle:
             return pa.table(keys)
         values = ordering_of(rows, ordering.names, self._context.schema)
         return pa.table({**keys, **dict(zip(ordering.names, values, strict=True))})
-
-    @contextmanager
-    def _open(self, partition: str, name: str) -> Iterator[BinaryIO]:
-        context = self._context
-        io_type = IOType.APPEND if self._logs.named_by_slice else IOType.CREATE
-        file = AnnouncedFile(context.storage, context.instant, partition, name, io_type)
-        with context.storage.open_output(file.path) as sink:
-            yield sink
-        file.check()
-
-
-def _own_token(task: TaskId, instant: str) -> str:
-    """The write token for names that do not bear the instant of the write: another one for every write.
-
-    Tasks of two writes may well have equal numbers, and then one would replace the other's log file.
-    """
-    return replace(task, attempt=(zlib.crc32(instant.encode()) ^ task.attempt) & 0x7FFFFFFF).token

@@ -27,7 +27,6 @@ from pyhudi.write.output import BaseFileOutput
 from pyhudi.write.status import Stat, file_stat
 
 _TEXTS = pa.dictionary(pa.int32(), pa.string())
-_BATCH_ROWS = 65_536
 
 
 def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, file_slice: FileSlice) -> Stat:
@@ -171,10 +170,9 @@ class _CompactHandle:
         """The records that only the logs have."""
         if self._state is None:
             return
-        left = np.flatnonzero(~seen & ~self._state.is_delete)
-        self.inserts = len(left)
-        for first in range(0, len(left), _BATCH_ROWS):
-            yield self._changes(self._state, left[first : first + _BATCH_ROWS]).rows
+        for records in self._state.batches(~seen & ~self._state.is_delete):
+            self.inserts += len(records)
+            yield self._changes(self._state, records).rows
 
     def _changes(self, state: LogState, records: Index) -> Changes:
         """Versions of these records under the schema in which base rows are read."""
