@@ -19,6 +19,7 @@ import fastavro
 from fastavro.schema import SchemaParseException
 
 from pyhudi.errors import FormatError
+from pyhudi.format.varint import unsigned
 
 MAGIC = b"Obj\x01"
 """The first four bytes of every Avro object container."""
@@ -35,13 +36,7 @@ def is_container(data: bytes) -> bool:
 
 def encode_long(value: int) -> bytes:
     """Return Avro's zigzag variable-length form of a 64-bit integer."""
-    rest = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while rest > 0x7F:
-        out.append((rest & 0x7F) | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
+    return unsigned((value << 1) ^ (value >> 63))
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from pyhudi.errors import FormatError
+from pyhudi.format.varint import unsigned
 
 MAGIC_SIZE = 8
 DATA_MAGIC = b"DATABLK*"
@@ -203,19 +204,9 @@ def hadoop_number(value: int) -> bytes:
     return bytes((256 - 112 - size,)) + value.to_bytes(size, "big")
 
 
-def protobuf_number(value: int) -> bytes:
-    """Return a number from 0 on as protobuf has it."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append((value & 0x7F) | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def protobuf_bytes(field: int, value: bytes) -> bytes:
     """Return a field of bytes with its number."""
-    return protobuf_number(field << 3 | 2) + protobuf_number(len(value)) + value
+    return unsigned(field << 3 | 2) + unsigned(len(value)) + value
 
 
 def full_key(row: bytes) -> bytes:

@@ -20,6 +20,7 @@ from pyhudi.errors import FormatError
 from pyhudi.format import hfileblocks as blocks
 from pyhudi.format.hfile import SCHEMA_KEY
 from pyhudi.format.pieces import Pieces
+from pyhudi.format.varint import unsigned
 
 COMPARATOR = "org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 BLOCK_SIZE = 64 * 1024
@@ -110,7 +111,7 @@ def _info(keys: pa.Array, values: pa.Array, schema: str, more: Mapping[str, byte
         for name in sorted(entries)
     ]
     message = b"".join(pairs)
-    return b"PBUF" + blocks.protobuf_number(len(message)) + message
+    return b"PBUF" + unsigned(len(message)) + message
 
 
 class _Writer:
@@ -160,10 +161,10 @@ class _Writer:
             9: self._index[0][1] if self._index else 0,
             10: self._index[-1][1] if self._index else 0,
         }
-        message = b"".join(blocks.protobuf_number(n << 3) + blocks.protobuf_number(v) for n, v in numbers.items())
+        message = b"".join(unsigned(n << 3) + unsigned(v) for n, v in numbers.items())
         message += blocks.protobuf_bytes(11, COMPARATOR.encode())
-        message += blocks.protobuf_number(12 << 3) + blocks.protobuf_number(self._codec)
-        trailer = blocks.TRAILER_MAGIC + blocks.protobuf_number(len(message)) + message
+        message += unsigned(12 << 3) + unsigned(self._codec)
+        trailer = blocks.TRAILER_MAGIC + unsigned(len(message)) + message
         version = struct.pack(">i", 3 << 24 | blocks.MAJOR_VERSION)
         self._add(trailer.ljust(blocks.TRAILER_SIZE - len(version), b"\0") + version)
         if self._size > _MOST_BYTES:

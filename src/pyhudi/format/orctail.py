@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import FormatError
+from pyhudi.format.varint import unsigned
 
 _NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
 _DEFAULT_CHUNK = 256 * 1024
@@ -43,15 +44,6 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append((value & 0x7F) | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def _fields(data: bytes) -> list[Field]:
     """Take a protobuf message apart, one level."""
     found: list[Field] = []
@@ -79,11 +71,11 @@ def _fields(data: bytes) -> list[Field]:
 def _message(fields: list[Field]) -> bytes:
     out = bytearray()
     for number, wire, value in fields:
-        out += _varint(number << 3 | wire)
+        out += unsigned(number << 3 | wire)
         if isinstance(value, int):
-            out += _varint(value)
+            out += unsigned(value)
         else:
-            out += (_varint(len(value)) if wire == 2 else b"") + value
+            out += (unsigned(len(value)) if wire == 2 else b"") + value
     return bytes(out)
 
 

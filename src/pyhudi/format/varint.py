@@ -1,4 +1,7 @@
-"""Avro's variable-length integers, vectorised: seven bits a byte, low ones first, the sign in the lowest bit."""
+"""Variable-length integers: seven bits a byte, low ones first.
+
+Protobuf has numbers from 0 on; Avro puts the sign in the lowest bit first. Columns of Avro's are encoded at once.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,16 @@ import numpy.typing as npt
 _LIMITS = np.array([1 << (7 * k) for k in range(1, 10)], np.uint64)
 
 Bytes = npt.NDArray[np.uint8]
+
+
+def unsigned(value: int) -> bytes:
+    """Return the bytes of a number from 0 on."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append((value & 0x7F) | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
 
 
 def zigzag(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:

@@ -17,6 +17,7 @@ from pyhudi.format import hfileblocks
 from pyhudi.format.hfile import ENTRY_SCHEMA, HFileReader
 from pyhudi.format.hfilewriter import write_hfile
 from pyhudi.format.log import BlockType, scan_blocks
+from pyhudi.format.varint import unsigned
 from tests.unit.format import golden
 from tests.unit.format.log.samples import golden_log_files
 
@@ -199,8 +200,8 @@ def test_an_index_of_several_levels() -> None:
     info_offset = load_on_open + len(parts[-1]) + trailer.file_info_offset - trailer.load_on_open_offset - at
     parts.append(rest[at:])
     numbers = {1: info_offset, 2: load_on_open, 5: len(root), 6: 0, 7: 400, 8: 2, 12: 2}
-    message = b"".join(hfileblocks.protobuf_number(n << 3) + hfileblocks.protobuf_number(v) for n, v in numbers.items())
-    end = hfileblocks.TRAILER_MAGIC + hfileblocks.protobuf_number(len(message)) + message
+    message = b"".join(unsigned(n << 3) + unsigned(v) for n, v in numbers.items())
+    end = hfileblocks.TRAILER_MAGIC + unsigned(len(message)) + message
     parts.append(end.ljust(hfileblocks.TRAILER_SIZE - 4, b"\0") + b"\3\0\0\3")
     reader = HFileReader(b"".join(parts))
     assert reader.index == index
