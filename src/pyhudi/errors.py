@@ -82,6 +82,14 @@ class CorruptTableError(TableError):
     """``hoodie.properties`` or another file of the table is broken."""
 
 
+class MetadataTableError(TableError):
+    """The metadata table is missing, broken, behind the table, or another table's; the table itself can be read."""
+
+
+class MetadataTableWarning(UserWarning):
+    """A metadata table is not used, so that queries are planned more slowly."""
+
+
 class UnsupportedTableError(TableError):
     """The table has a version or uses a feature that this release cannot serve."""
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import itertools
 import struct
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError
 from pyhudi.format import hfileblocks as blocks
 from pyhudi.format.gather import gather
+from pyhudi.format.hfilecache import BlockCache
 from pyhudi.format.hfileindex import IndexEntry, leaf_entries, meta_entries, root_entries
 from pyhudi.format.ranges import RangeReader, Source, open_ranges, read_exactly
 
@@ -44,13 +46,15 @@ class HFileReader:
 
     Args:
         source: what `pyhudi.format.ranges.Source` names; it must stay open.
+        cache: keeps decoded blocks, under ``name`` of this content.
 
     Raises:
         FormatError: it is no HFile, or one of a kind that cannot be read.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, cache: BlockCache | None = None, name: Hashable = None) -> None:
         self._ranges: RangeReader = open_ranges(source)
+        self._cache, self._name = cache, name
         size = self._ranges.size
         if size < blocks.TRAILER_SIZE:
             raise FormatError(f"not an HFile: {size} bytes are less than its trailer")
@@ -140,44 +144,95 @@ class HFileReader:
 
     def lookup(self, keys: pa.Array | pa.ChunkedArray) -> pa.Table:
         """Return the entries with any of these keys (text or bytes); reads only the blocks where they can be."""
-        wanted = pc.unique(keys.cast(pa.binary()))
-        order = np.array(sorted(wanted.drop_null().to_pylist()), object)
+        wanted = pc.unique(keys.cast(pa.binary())).drop_null()
+        wanted = wanted.take(pc.sort_indices(wanted))
         tables = []
-        for i, part in _by_block(self.index, order):
+        for i, part in _by_block(self._firsts, wanted):
             batch = self._entries(self.index[i])
-            mask = pc.is_in(batch["key"], value_set=pa.array(part.tolist(), pa.binary()))
-            tables.append(batch.filter(mask))
+            tables.append(batch.filter(pc.is_in(batch["key"], value_set=part)))
         return pa.Table.from_batches(tables, ENTRY_SCHEMA)
 
     def prefix(self, prefix: bytes) -> pa.Table:
         """Return the entries whose keys begin with some bytes; reads only the blocks where they can be."""
-        firsts = np.array([entry.key for entry in self.index], object)
-        start = max(0, int(np.searchsorted(firsts, prefix, side="left")) - 1) if len(firsts) else 0
-        tables = []
-        for entry in self.index[start:]:
-            if entry.key > prefix and not entry.key.startswith(prefix):
-                break
-            batch = self._entries(entry)
-            tables.append(batch.filter(pc.starts_with(batch["key"], prefix)))
-        return pa.Table.from_batches(tables, ENTRY_SCHEMA)
+        return self.prefixes([prefix])
+
+    def prefixes(self, prefixes: Iterable[bytes]) -> pa.Table:
+        """Return the entries whose keys begin with any of these; reads only the blocks where they can be, each once."""
+        batches: dict[int, list[pa.RecordBatch]] = {}
+        last_batch: tuple[int, pa.RecordBatch] | None = None
+        # none that another one begins: entries are given once
+        apart: list[bytes] = []
+        for prefix in sorted(set(prefixes)):
+            if not apart or not prefix.startswith(apart[-1]):
+                apart.append(prefix)
+        for prefix in apart:
+            start = max(0, bisect_left(self._firsts, prefix) - 1)
+            for i in range(start, len(self.index)):
+                if self._firsts[i] > prefix and not self._firsts[i].startswith(prefix):
+                    break
+                if last_batch is None or last_batch[0] != i:
+                    last_batch = (i, self._entries(self.index[i]))
+                batch = last_batch[1]
+                found = _span(batch["key"], prefix)
+                if found[1] > found[0]:
+                    batches.setdefault(i, []).append(batch.slice(found[0], found[1] - found[0]))
+        return pa.Table.from_batches([batch for parts in batches.values() for batch in parts], ENTRY_SCHEMA)
+
+    @functools.cached_property
+    def _firsts(self) -> list[bytes]:
+        """The first key of each block."""
+        return [entry.key for entry in self.index]
 
     def _payload(self, entry: IndexEntry, magics: tuple[bytes, ...]) -> bytes:
         data = read_exactly(self._ranges, entry.offset, entry.size)
         return blocks.read_block(data, magics, self._trailer.codec)[0]
 
     def _entries(self, entry: IndexEntry) -> pa.RecordBatch:
+        if self._cache is None:
+            return self._decoded(entry)
+        batch: pa.RecordBatch = self._cache.get((self._name, entry.offset), lambda: self._with_size(entry))
+        return batch
+
+    def _with_size(self, entry: IndexEntry) -> tuple[pa.RecordBatch, int]:
+        batch = self._decoded(entry)
+        return batch, batch.nbytes
+
+    def _decoded(self, entry: IndexEntry) -> pa.RecordBatch:
         data = self._payload(entry, (blocks.DATA_MAGIC,))
         return _parse_entries(data, has_sequence=self._has_sequence)
 
 
-def _by_block(index: list[IndexEntry], keys: npt.NDArray[np.object_]) -> Iterator[tuple[int, npt.NDArray[np.object_]]]:
+def _by_block(firsts: list[bytes], keys: pa.Array) -> Iterator[tuple[int, pa.Array]]:
     """Numbers of blocks with the (sorted) keys that may be in them."""
-    firsts = np.array([entry.key for entry in index], object)
-    if not len(firsts) or not len(keys):
-        return
-    places = np.searchsorted(firsts, keys, side="right") - 1
-    for i in np.unique(places[places >= 0]):
-        yield int(i), keys[places == i]
+    start = 0
+    while start < len(keys):
+        block = bisect_right(firsts, keys[start].as_py()) - 1
+        end = len(keys) if block + 1 >= len(firsts) else _first_from(keys, firsts[block + 1], start)
+        if block >= 0:
+            yield block, keys.slice(start, end - start)
+        start = end
+
+
+def _first_from(keys: pa.Array, key: bytes, start: int = 0) -> int:
+    """The place, from ``start`` on, of the first of the sorted keys that is not less than one."""
+    low, high = start, len(keys)
+    while low < high:
+        middle = (low + high) // 2
+        if keys[middle].as_py() < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _span(keys: pa.Array, prefix: bytes) -> tuple[int, int]:
+    """Where the sorted keys begin, and where they end, that begin with some bytes."""
+    start = _first_from(keys, prefix)
+    # the least bytes that are greater than all with the prefix
+    rest = prefix.rstrip(b"\xff")
+    if not rest:
+        return start, len(keys)
+    return start, _first_from(keys, rest[:-1] + bytes([rest[-1] + 1]), start)
 
 
 def _parse_info(payload: bytes) -> dict[str, bytes]:

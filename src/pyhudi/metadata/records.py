@@ -137,6 +137,27 @@ def decode(
     return pa.concat_tables(tables) if tables else decode_steps(pa.array([], pa.binary()), record, wanted)
 
 
+def decoded_schema(table_version: int, payloads: Iterable[str] | Mapping[str, Wanted] = PAYLOADS) -> pa.Schema:
+    """Return the schema of what `decode` gives for records that a table version writes."""
+    return decode(pa.array([], pa.binary()), record_schema(table_version), payloads).schema
+
+
+def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return decoded records of another table version with this schema; what is not in it is left out."""
+    if table.schema == schema:
+        return table
+    table = table.combine_chunks()
+    columns = []
+    for field in schema:
+        if field.name in table.column_names:
+            column = table[field.name]
+            array = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+            columns.append(_conformed(array, field.type, field.name))
+        else:
+            columns.append(pa.nulls(table.num_rows, field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
 def _own_schema(table_version: int) -> AvroSchema:
     if table_version not in _AVSC:
         raise FormatError(f"no metadata table of table version {table_version} can be written, only of 6, 8 and 9")

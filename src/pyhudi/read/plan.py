@@ -19,6 +19,7 @@ from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.keygen.paths import decode_partition_paths, partition_fields
 from pyhudi.read.commit_times import CommitTimes
 from pyhudi.read.filters import Filter, RowFilter
+from pyhudi.read.listing import TableFiles
 from pyhudi.read.merged import RenamedSince, slice_context
 from pyhudi.read.query import Query
 from pyhudi.read.renames import Names, SchemaHistory
@@ -44,6 +45,7 @@ class ScanPlan:
     the path and ``exact_<i>`` (see :func:`pyhudi.keygen.paths.decode_partition_paths`).
     ``path_columns``: columns whose values must come from the path: files do not hold them, or the query wants it so.
     ``renamed``: base instants whose files have other names for some columns (see :mod:`pyhudi.read.renames`).
+    ``files_from``: where the names of the files come from.
     ``merging``: how slices with log files are merged (None: there are none). ``keys``: columns that are the same in all
     versions of a record.
     """
@@ -59,6 +61,7 @@ class ScanPlan:
     renamed: Mapping[str, Names]
     slices_before_pruning: int
     partitions_before_pruning: int
+    files_from: str = ""
     merging: SliceContext | None = None
     keys: frozenset[str] = frozenset()
 
@@ -102,6 +105,7 @@ class ScanPlan:
             f"partitions  {len(self.partitions)} of {self.partitions_before_pruning}",
             f"slices      {self.tasks.num_rows} of {self.slices_before_pruning}"
             + (f", {self.needs_merging} with log files" if self.needs_merging else ""),
+            f"files from  {self.files_from}",
             f"bytes       {self.size_bytes:,}",
             f"columns     {len(self.columns)} of {len(self.schema)}",
         ]
@@ -132,7 +136,8 @@ def plan_scan(
     """
     query = query or Query(by_completion=table.config.version >= 8)
     _check_supported(table)
-    selection = select_slices(table, query)
+    files = TableFiles(table, opts)
+    selection = select_slices(table, query, files)
     found = table_schema(table, selection.schema_as_of)
     if found is None and selection.slices.num_rows:
         raise QueryError("no write of this table has recorded its columns; nothing can be read")
@@ -159,6 +164,7 @@ def plan_scan(
         renamed={} if history is None else _renamed(history, schema, selection.schema_as_of, tasks),
         slices_before_pruning=selection.slices.num_rows,
         partitions_before_pruning=len(selection.partitions),
+        files_from=files.source if not query.is_incremental else "the commits of the range",
         merging=slice_context(
             table,
             schema,

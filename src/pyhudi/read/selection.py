@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,11 @@ from pyhudi.read.retention import check_as_of
 from pyhudi.table.fsview import SLICE_SCHEMA, FileSystemView
 
 if TYPE_CHECKING:
+    from pyhudi.read.listing import TableFiles
     from pyhudi.read.pinned import PinnedTable
+
+Prune = Callable[[list[str]], list[str]]
+"""Leaves out partitions, given by path, that cannot have rows of a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +37,13 @@ class Selection:
     latest: str | None = None
 
 
-def select_slices(table: PinnedTable, query: Query) -> Selection:
+def select_slices(
+    table: PinnedTable, query: Query, files: TableFiles | None = None, prune: Prune | None = None
+) -> Selection:
     """The slices of a snapshot, read-optimized, time-travel or incremental query.
+
+    ``files`` gives the files (None: a listing of the storage). ``prune`` says of partition paths which of them can have
+    rows of the query; those that cannot are not looked at, as far as that saves anything.
 
     Raises:
         QueryError: the query reaches behind what the cleaner kept, or over a write that is still pending.
@@ -49,10 +59,15 @@ def select_slices(table: PinnedTable, query: Query) -> Selection:
     else:
         if query.as_of is not None:
             check_as_of(table.active, query.as_of)
-        view = FileSystemView.load(table)
+        lister, partitions, wanted = None, None, None
+        if files is not None:
+            lister, partitions = files.list, files.partitions()
+            wanted = partitions if partitions is None or prune is None else prune(partitions)
+        view = FileSystemView.load(table, partitions=wanted, lister=lister)
         read_optimized = query.type is QueryType.READ_OPTIMIZED
         slices = as_slices(view.latest_base_files(query.as_of)) if read_optimized else view.latest_slices(query.as_of)
-        selection = Selection(slices, view.partitions, schema_as_of=query.as_of, latest=query.as_of)
+        known = view.partitions if partitions is None else partitions
+        selection = Selection(slices, known, schema_as_of=query.as_of, latest=query.as_of)
     return _restricted(selection, query, table.storage.uri())
 
 

@@ -55,6 +55,10 @@ SLICE_SCHEMA = pa.schema(
 a slice of logs only; logs are in the order in which they are merged."""
 
 
+Lister = Callable[["Storage", Sequence[str] | None], tuple[pa.Table, list[str]]]
+"""Gives the files of a table, or of some partitions, and the partition paths, as `list_files` does."""
+
+
 class OpenTable(Protocol):
     """What a view needs of a table: a ``TableMetaClient``, or one pinned to a moment."""
 
@@ -95,15 +99,19 @@ class FileSystemView:
 
     @classmethod
     def load(
-        cls, client: OpenTable, timeline: Timeline | None = None, partitions: Sequence[str] | None = None
+        cls,
+        client: OpenTable,
+        timeline: Timeline | None = None,
+        partitions: Sequence[str] | None = None,
+        lister: Lister | None = None,
     ) -> FileSystemView:
         """List the table, or only the given partitions, and read what the timeline says about its files.
 
-        ``timeline`` defaults to the client's active timeline.
+        ``timeline`` defaults to the client's active timeline, ``lister`` to listing the storage.
         """
         active = client.active_timeline()
         known = active.timeline if timeline is None else timeline
-        files, found = list_files(client.storage, partitions)
+        files, found = (lister or list_files)(client.storage, partitions)
         by_completion = client.config.version >= 8
         return cls(
             files,

@@ -1,0 +1,106 @@
+"""The data files of a table as its metadata table lists them: one Arrow table, no Python object a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import MetadataTableError
+from pyhudi.format.filenames import BASE, LOG, parse_names
+from pyhudi.metadata import keys
+from pyhudi.metadata.records import FILES as LISTS
+from pyhudi.metadata.table import KEY, MetadataTable
+from pyhudi.table.listing import FILE_SCHEMA
+
+FILES = "files"
+"""The partition of the metadata table that lists files."""
+
+_MANY = 4
+"""Above one in so many partitions, all of them are read rather than looked up."""
+
+
+def partition_paths(table: MetadataTable) -> list[str]:
+    """The partitions of the table, by path, sorted.
+
+    Raises:
+        MetadataTableError: the metadata table cannot be read, or does not list partitions.
+    """
+    found = table.lookup(FILES, pa.array([keys.ALL_PARTITIONS]), [LISTS])
+    if not found.num_rows:
+        return []
+    partitions = _flat(found)
+    names = keys.partition_paths(partitions["name"])
+    return sorted(names.to_pylist())
+
+
+def list_from_metadata(table: MetadataTable, partitions: Sequence[str] | None = None) -> tuple[pa.Table, list[str]]:
+    """Base and log files (:data:`pyhudi.table.listing.FILE_SCHEMA`) of the table, or of the given partitions, and the
+    sorted partition paths.
+
+    Raises:
+        MetadataTableError: the metadata table cannot be read, or has no record of a partition that it lists.
+    """
+    known = partition_paths(table)
+    found = known if partitions is None else sorted(set(partitions) & set(known))
+    names = keys.partition_names(found)
+    if len(found) * _MANY > len(known):
+        records = table.scan(FILES, [LISTS])
+        records = records.filter(pc.is_in(records[KEY], value_set=names))
+    else:
+        records = table.lookup(FILES, names, [LISTS])
+    if records.num_rows != len(found):
+        there = set(records[KEY].to_pylist())
+        missing = [name for name in names.to_pylist() if name not in there]
+        raise MetadataTableError(
+            f"{table.storage.uri('.hoodie/metadata/files')} lists the partition {missing[0]!r}, but not its files"
+        )
+    return _files(records), found if partitions is None else sorted(set(partitions))
+
+
+def _files(records: pa.Table) -> pa.Table:
+    """Records of partitions as a table of files."""
+    files = _flat(records)
+    names = files["name"]
+    parsed = parse_names(names)
+    partition = _repeated(keys.partition_paths(records[KEY]), files["row"].to_numpy())
+    path = pc.if_else(pc.equal(partition, ""), names, pc.binary_join_element_wise(partition, names, "/"))
+    table = pa.Table.from_arrays(
+        [
+            partition,
+            path,
+            files["size"],
+            *(parsed[name] for name in ("kind", "file_id", "token", "instant", "log_version")),
+        ],
+        schema=FILE_SCHEMA,
+    )
+    return table.filter(pc.is_in(table["kind"], value_set=pa.array([BASE, LOG])))
+
+
+def _flat(records: pa.Table) -> pa.Table:
+    """The live entries of file lists: ``row`` of the record, ``name``, ``size``."""
+    rows, names, sizes = [], [], []
+    start = 0
+    for chunk in records[LISTS].chunks:
+        offsets = chunk.offsets.to_numpy().astype(np.int64)
+        first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
+        infos = chunk.items.slice(first, count)
+        owner = np.repeat(np.arange(start, start + len(chunk)), np.diff(offsets))
+        live = pc.invert(infos.field("isDeleted"))
+        every = pc.all(live).as_py()
+        rows.append(pa.array(owner) if every else pa.array(owner).filter(live))
+        names.append(chunk.keys.slice(first, count) if every else chunk.keys.slice(first, count).filter(live))
+        sizes.append(infos.field("size") if every else infos.field("size").filter(live))
+        start += len(chunk)
+    schema = pa.schema([("row", pa.int64()), ("name", pa.string()), ("size", pa.int64())])
+    columns = [
+        pa.chunked_array(parts, field.type).combine_chunks()
+        for parts, field in zip((rows, names, sizes), schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _repeated(texts: pa.Array, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:
+    return texts.take(pa.array(rows))

@@ -1,0 +1,265 @@
+"""The metadata table as a reader sees it: the records of each of its partitions, base files and log files merged.
+
+Nothing is read before it is asked for, and of a partition only the blocks where the keys can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError, HudiError, MetadataTableError
+from pyhudi.format.avrosteps import Wanted
+from pyhudi.format.hfile import ENTRY_SCHEMA
+from pyhudi.merge.logscan import BlockView
+from pyhudi.metadata import keys as key_texts
+from pyhudi.metadata.completeness import check_complete
+from pyhudi.metadata.detach import METADATA_FOLDER
+from pyhudi.metadata.payloads import Version, merge_versions
+from pyhudi.metadata.records import PAYLOADS, decode, decoded_schema, with_schema
+from pyhudi.metadata.sources import DeleteSource, HFileSource, slice_sources
+from pyhudi.metadata.trust import MetadataTimeline, open_timeline
+from pyhudi.table.fsview import FileSystemView
+from pyhudi.table.groups import completions_of_archived, pending_slices
+from pyhudi.table.listing import list_files
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config import TableConfig
+    from pyhudi.timeline.active import ActiveTimeline
+    from pyhudi.timeline.timeline import Timeline
+
+KEY = "key"
+Payloads = Iterable[str] | Mapping[str, Wanted]
+_Read = Callable[[HFileSource], pa.Table]
+
+
+class MetadataTable:
+    """The metadata table of a table at one moment.
+
+    All tables of records have the columns ``key`` (text), ``type`` and the payloads asked for, one row a key, in no
+    particular order.
+    """
+
+    def __init__(self, storage: Storage, config: TableConfig, timeline: MetadataTimeline) -> None:
+        self.storage, self.config, self.timeline = storage, config, timeline
+        self._groups: dict[str, pa.Table] = {}
+
+    @classmethod
+    def open(cls, storage: Storage, config: TableConfig, data: ActiveTimeline) -> MetadataTable:
+        """Open the metadata table of a table whose timeline is ``data``.
+
+        Raises:
+            MetadataTableError: it must not be used, with the reason.
+        """
+        return cls(storage, config, open_timeline(storage, config, data))
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The complete partitions of the metadata table."""
+        return self.config.metadata_partitions
+
+    def groups(self, partition: str) -> pa.Table:
+        """The file slices of a partition, one a file group, in the order of their numbers
+        (:data:`pyhudi.table.fsview.SLICE_SCHEMA`).
+
+        Raises:
+            MetadataTableError: the partition is not declared, or has no files, or not those of a whole partition.
+        """
+        if partition not in self._groups:
+            self._groups[partition] = self._load_groups(partition)
+        return self._groups[partition]
+
+    def scan(self, partition: str, payloads: Payloads = PAYLOADS) -> pa.Table:
+        """All records of a partition."""
+        every = list(self.groups(partition).to_pylist())
+        return self._read(every, lambda file: _table(file.reader.batches()), payloads)
+
+    def lookup(
+        self, partition: str, keys: pa.Array | pa.ChunkedArray, payloads: Payloads = PAYLOADS, *, prefix: str = ""
+    ) -> pa.Table:
+        """The records with any of these keys (text); keys that there are not are left out.
+
+        ``prefix`` chooses among the file groups those whose ids begin with it.
+        """
+        wanted = pc.unique(keys).drop_null()
+        groups = [g for g in self.groups(partition).to_pylist() if g["file_id"].startswith(prefix)]
+        if not groups or not len(wanted):
+            return self._nothing(payloads)
+        return self._lookup(groups, wanted, self._numbers(partition, wanted, len(groups)), payloads)
+
+    def prefixes(self, partition: str, prefixes: pa.Array | Iterable[str], payloads: Payloads = PAYLOADS) -> pa.Table:
+        """The records whose keys begin with any of these texts, in all file groups of the partition."""
+        every = self.groups(partition).to_pylist()
+        return self._with_prefixes(
+            every, prefixes.to_pylist() if isinstance(prefixes, pa.Array) else prefixes, payloads
+        )
+
+    def secondary_lookup(self, partition: str, prefixes: pa.Array, payloads: Payloads = PAYLOADS) -> pa.Table:
+        """The records of a secondary index whose keys begin with these texts: whole values, each with its ``$``."""
+        groups = self.groups(partition).to_pylist()
+        if self.config.version < 9 or len(groups) == 1:
+            return self.prefixes(partition, prefixes, payloads)
+        numbers = key_texts.group_of(prefixes, len(groups))
+        tables = [self._nothing(payloads)]
+        for number in np.unique(numbers).tolist():
+            mine = prefixes.filter(pa.array(numbers == number)).to_pylist()
+            tables.append(self._with_prefixes([groups[number]], mine, payloads))
+        return pa.concat_tables(tables)
+
+    # --- how ---------------------------------------------------------------------------------------------------------
+
+    def _load_groups(self, partition: str) -> pa.Table:
+        if partition not in self.partitions:
+            raise MetadataTableError(f"the table declares no metadata partition {partition!r}")
+        folder = f"{METADATA_FOLDER}/{partition}"
+        counted, active = self.timeline.counted, self.timeline.active
+        files, _ = list_files(self.storage, [folder])
+        check_complete(self.storage, active, counted, partition, files)
+        by_completion = self.config.version >= 8
+        view = FileSystemView(
+            files,
+            counted,
+            pending=_with_folder(pending_slices(active, active.timeline)),
+            by_completion=by_completion,
+            archived=completions_of_archived(self.storage, active, files, counted) if by_completion else None,
+        )
+        slices = view.latest_slices().sort_by("file_id")
+        if not slices.num_rows:
+            raise MetadataTableError(f"{self.storage.uri(folder)} has no committed files, though it is declared")
+        _check_numbers(slices["file_id"].to_pylist(), self.storage.uri(folder))
+        return slices
+
+    def _numbers(self, partition: str, keys: pa.Array, groups: int) -> np.ndarray[Any, Any]:
+        if partition.startswith("secondary_index_"):
+            return key_texts.secondary_group_of(keys, groups, self.config.version)
+        return key_texts.group_of(keys, groups)
+
+    def _lookup(
+        self, groups: list[dict[str, Any]], keys: pa.Array, numbers: np.ndarray[Any, Any], payloads: Payloads
+    ) -> pa.Table:
+        tables = [self._nothing(payloads)]
+        for number in np.unique(numbers).tolist():
+            mine = keys.filter(pa.array(numbers == number))
+
+            def read(file: HFileSource, mine: pa.Array = mine) -> pa.Table:
+                return file.reader.lookup(mine)
+
+            def among(found: pa.Array, mine: pa.Array = mine) -> pa.Array:
+                return pc.is_in(found, value_set=mine)
+
+            tables.append(self._read([groups[number]], read, payloads, among))
+        return pa.concat_tables(tables)
+
+    def _with_prefixes(self, groups: list[dict[str, Any]], prefixes: Iterable[str], payloads: Payloads) -> pa.Table:
+        wanted = sorted(set(prefixes))
+        encoded = [text.encode() for text in wanted]
+        lengths: dict[int, list[str]] = {}
+        for text in wanted:
+            lengths.setdefault(len(text), []).append(text)
+
+        def begins(keys: pa.Array) -> pa.Array:
+            found = pa.repeat(pa.scalar(False), len(keys))
+            for length, texts in lengths.items():
+                starts = pc.utf8_slice_codeunits(keys, 0, length)
+                found = pc.or_(found, pc.is_in(starts, value_set=pa.array(texts, pa.string())))
+            return found
+
+        return self._read(groups, lambda file: file.reader.prefixes(encoded), payloads, begins)
+
+    def _read(
+        self,
+        groups: list[dict[str, Any]],
+        read: _Read,
+        payloads: Payloads,
+        keep: Callable[[pa.Array], pa.Array] | None = None,
+    ) -> pa.Table:
+        """The records of file groups; ``read`` gives entries of a file, ``keep`` tells which deletes are of them."""
+        tables = [self._nothing(payloads)]
+        for group in groups:
+            try:
+                tables.append(self._merged(group, read, payloads, keep))
+            except MetadataTableError:
+                raise
+            except (HudiError, ValueError) as e:
+                raise MetadataTableError(
+                    f"file group {group['file_id']} of {group['partition']} cannot be read: {e}"
+                ) from e
+        return pa.concat_tables(tables)
+
+    def _merged(
+        self,
+        group: dict[str, Any],
+        read: _Read,
+        payloads: Payloads,
+        keep: Callable[[pa.Array], pa.Array] | None,
+    ) -> pa.Table:
+        schema = decoded_schema(self.config.version, payloads)
+        versions: list[Version] = []
+        for source in slice_sources(self.storage, group, self._view()):
+            if isinstance(source, DeleteSource):
+                gone = source.keys if keep is None else source.keys.filter(keep(source.keys))
+                versions.append(gone)
+                continue
+            entries = read(source)
+            if not entries.num_rows:
+                continue
+            table = with_schema(decode(entries["value"], source.schema, payloads), schema)
+            versions.append(table.add_column(0, KEY, _texts(entries["key"])))
+        return merge_versions(versions, _keyed(schema))
+
+    def _view(self) -> BlockView:
+        if self.config.version >= 8:
+            # names of log files have told what is committed
+            return BlockView()
+        return BlockView(committed=_Counted(self.timeline.counted))
+
+    def _nothing(self, payloads: Payloads) -> pa.Table:
+        return _keyed(decoded_schema(self.config.version, payloads)).empty_table()
+
+
+def _keyed(schema: pa.Schema) -> pa.Schema:
+    return schema.insert(0, pa.field(KEY, pa.string()))
+
+
+class _Counted:
+    """The instants of a metadata table of version 6 whose blocks count."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+
+    def __contains__(self, instant: object) -> bool:
+        return isinstance(instant, str) and self._timeline.contains_or_before_start(instant)
+
+
+def _check_numbers(file_ids: list[str], folder: str) -> None:
+    """File groups are numbered from 0 on; one that is missing would have its keys looked up elsewhere."""
+    counts: dict[str, list[int]] = {}
+    for file_id in file_ids:
+        parts = file_id.rsplit("-", 2)
+        if len(parts) != 3 or not parts[1].isdigit():
+            raise FormatError(f"{folder} has a file group {file_id!r}, which is not named as metadata tables name them")
+        counts.setdefault(parts[0], []).append(int(parts[1]))
+    for prefix, numbers in counts.items():
+        if sorted(numbers) != list(range(len(numbers))):
+            raise MetadataTableError(f"{folder} has only the file groups {sorted(numbers)} of {prefix}")
+
+
+def _with_folder(pending: pa.Table) -> pa.Table:
+    """Slices opened by compactions of a metadata table, in paths of the table."""
+    return pending.set_column(0, "partition", pc.binary_join_element_wise(METADATA_FOLDER, pending["partition"], "/"))
+
+
+def _table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(batches, ENTRY_SCHEMA)
+
+
+def _texts(keys: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return keys.cast(pa.string())
+    except pa.ArrowInvalid as e:
+        raise FormatError(f"a key of a metadata table is not UTF-8: {e}") from e

@@ -1,0 +1,140 @@
+"""Opening a metadata table for reading, and the reasons not to trust it; see docs/format/metadata.md, 1.7 and 6.3.
+
+What the metadata table says is taken for the truth by whoever reads it, so anything that makes it doubtful is found
+here, before: a folder that is not there or is another table's, and writes of the table that it does not know of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyhudi.errors import FormatError, MetadataTableError, NotFoundError
+from pyhudi.metadata.detach import METADATA_FOLDER
+from pyhudi.table.properties import parse_properties
+from pyhudi.timeline.active import ActiveTimeline
+from pyhudi.timeline.instants import WRITE_ACTIONS, Action, Instant, State
+from pyhudi.timeline.layout import Layout
+from pyhudi.timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config import TableConfig
+
+_OWN = f"{METADATA_FOLDER}/.hoodie"
+_FIRST_INSTANTS = "0" * 14
+"""What instants begin with that build a partition of the metadata table."""
+_V1_LENGTH = 17
+"""Digits of an instant; those of a metadata table of version 6 may have a number of three digits behind."""
+_BUILDS = ("010", "011", "012", "013", "014", "015", "016", "017", "018", "019")
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTimeline:
+    """The timeline of a metadata table. ``counted``: its instants as readers see them, which are pending as long as
+    they are pending on the table."""
+
+    active: ActiveTimeline
+    counted: Timeline
+
+
+def open_timeline(storage: Storage, config: TableConfig, table: ActiveTimeline) -> MetadataTimeline:
+    """Look at the metadata table of a table and return its timeline; ``table`` is the table's own.
+
+    Raises:
+        MetadataTableError: it must not be used, with the reason.
+    """
+    data = table.timeline
+    layout = _layout(_properties(storage, config))
+    active = ActiveTimeline.load(storage, layout)
+    if not active.timeline.completed():
+        raise MetadataTableError(f"{storage.uri(METADATA_FOLDER)} has no completed instant on its timeline")
+    missing = unknown_writes(active.timeline, data)
+    if missing:
+        shown = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
+        raise MetadataTableError(
+            f"{storage.uri(METADATA_FOLDER)} does not know of {len(missing)} completed writes of the table: {shown}"
+        )
+    pending = {i.requested for i in data.pending()} | _begun_since(active.timeline, table)
+    return MetadataTimeline(active, Timeline(_as_seen(i, pending) for i in active.timeline))
+
+
+def unknown_writes(metadata: Timeline, data: Timeline) -> list[str]:
+    """Completed writes of the table that its metadata table has no completed instant for, though it should."""
+    done = [i for i in metadata.completed() if i.action in (Action.DELTA_COMMIT, Action.COMMIT)]
+    known = {i.requested for i in done}
+    builds = [i for i in done if _is_build(i)]
+    others = [i.requested for i in metadata if not _is_build(i)]
+    until = max((i.completion or "" for i in builds), default="")
+    built_at = max(
+        (i.requested[:_V1_LENGTH] for i in builds if not i.requested.startswith(_FIRST_INSTANTS)), default=""
+    )
+    # without the instants that built it, the timeline has been archived up to its first one
+    archived = min(others, default=None) if not builds else None
+    missing = []
+    for instant in data.completed():
+        # without completion times, rollbacks write log files, which it has to know
+        rollback = instant.action == Action.ROLLBACK and instant.completion is None
+        if (instant.action not in WRITE_ACTIONS and not rollback) or instant.requested in known:
+            continue
+        if instant.completion is not None and instant.completion <= until:
+            continue
+        if instant.requested <= built_at or (archived is not None and instant.requested < archived):
+            continue
+        missing.append(instant.requested)
+    return missing
+
+
+def _begun_since(metadata: Timeline, table: ActiveTimeline) -> set[str]:
+    """Writes that began after the table's timeline was read, and are in the metadata table already.
+
+    Its own delta commits (after a restore) look the same, except that the table's timeline never has them.
+
+    Raises:
+        MetadataTableError: it was compacted since, too, and cannot be seen without them any more.
+    """
+    last = max((i.requested for i in table.timeline), default="")
+    newer = [i for i in metadata.completed() if i.requested[:_V1_LENGTH] > last and not _is_build(i)]
+    if not any(i.action == Action.DELTA_COMMIT for i in newer):
+        return set()
+    now = {i.requested for i in table.reload().timeline}
+    begun = {i.requested for i in newer if i.requested in now}
+    if begun and any(i.action == Action.COMMIT and i.requested > min(begun) for i in newer):
+        raise MetadataTableError("the table was written while it was being looked at; look again")
+    return begun
+
+
+def _is_build(instant: Instant) -> bool:
+    requested = instant.requested
+    if requested.startswith(_FIRST_INSTANTS):
+        return True
+    return len(requested) == _V1_LENGTH + 3 and requested[_V1_LENGTH:] in _BUILDS
+
+
+def _as_seen(instant: Instant, pending: set[str]) -> Instant:
+    if instant.is_completed and instant.requested in pending:
+        return replace(instant, state=State.INFLIGHT, completion=None)
+    return instant
+
+
+def _properties(storage: Storage, config: TableConfig) -> dict[str, str]:
+    path = f"{_OWN}/hoodie.properties"
+    try:
+        properties = parse_properties(storage.read(path))
+    except NotFoundError as e:
+        raise MetadataTableError(f"there is no {storage.uri(path)}") from e
+    except FormatError as e:
+        raise MetadataTableError(f"{storage.uri(path)} cannot be parsed: {e}") from e
+    expected = {"hoodie.table.name": f"{config.name}_metadata", "hoodie.table.version": str(config.version)}
+    for key, value in expected.items():
+        if properties.get(key) != value:
+            raise MetadataTableError(
+                f"{storage.uri(path)} has {key}={properties.get(key)}; that of this table has {key}={value}"
+            )
+    return properties
+
+
+def _layout(properties: dict[str, str]) -> Layout:
+    """The layout with paths relative to the table."""
+    own = Layout.of(properties)
+    return Layout(own.version, f"{METADATA_FOLDER}/{own.folder}", f"{METADATA_FOLDER}/{own.history}")

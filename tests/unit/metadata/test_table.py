@@ -1,0 +1,217 @@
+"""The metadata table as a reader sees it: the golden ones whole, then broken in all ways."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from pyhudi.errors import MetadataTableError, MetadataTableWarning
+from pyhudi.hudi_table import HudiTable
+from pyhudi.metadata.files import list_from_metadata
+from pyhudi.metadata.payloads import merge_versions
+from pyhudi.metadata.records import RecordType, decode, encode, payload_type, record_schema
+from pyhudi.metadata.sources import CACHE
+from pyhudi.metadata.stats_values import unwrap, wrap
+from pyhudi.metadata.table import MetadataTable
+from pyhudi.read.pinned import PinnedTable
+from pyhudi.table.fsview import FileSystemView
+from pyhudi.table.metaclient import TableMetaClient
+from tests.golden.expected import unpack
+from tests.rows import encode_table
+
+GOLDEN = ("v6_mor_rollback", "v8_mor_bucket", "v9_cow_complex_keys", "v9_mor_meta_all")
+OFF = {"hoodie.metadata.enable": "false"}
+
+
+def pinned(path: Path) -> PinnedTable:
+    return PinnedTable.of(TableMetaClient.open(str(path)))
+
+
+def opened(path: Path) -> MetadataTable:
+    table = pinned(path)
+    return MetadataTable.open(table.storage, table.config, table.active)
+
+
+@pytest.fixture(params=GOLDEN)
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    CACHE.clear()
+    return unpack(request.param, tmp_path).path
+
+
+def test_both_listings_show_the_same(path: Path):
+    table = pinned(path)
+    metadata = opened(path)
+    listed = FileSystemView.load(table)
+    known = FileSystemView.load(table, lister=lambda _, partitions: list_from_metadata(metadata, partitions))
+    assert known.partitions == listed.partitions
+    # what rollbacks of version 6 say of the sizes of log files is no measure
+    names = [name for name in listed.all_slices().column_names if name != "log_sizes" or table.config.version >= 8]
+    assert known.all_slices().select(names).equals(listed.all_slices().select(names))
+    for partition in listed.partitions:
+        some, _ = list_from_metadata(metadata, [partition])
+        assert set(some["path"].to_pylist()) == set(
+            known.files.filter(pc.equal(known.files["partition"], partition))["path"].to_pylist()
+        )
+    assert list_from_metadata(metadata, ["not there"])[0].num_rows == 0
+
+
+def test_lookups_find_what_scans_find(path: Path):
+    metadata = opened(path)
+    for partition in metadata.partitions:
+        every = metadata.scan(partition).sort_by("key")
+        keys = every["key"].combine_chunks()
+        assert len(pc.unique(keys)) == len(keys) > 0
+        found = metadata.lookup(partition, pa.concat_arrays([keys, pa.array(["not there", "", None])])).sort_by("key")
+        assert found.equals(every)
+        some = metadata.prefixes(partition, sorted({key[:5] for key in keys.to_pylist()[::2]}))
+        expected = {k for k in keys.to_pylist() if k[:5] in {key[:5] for key in keys.to_pylist()[::2]}}
+        assert set(some["key"].to_pylist()) == expected
+    with pytest.raises(MetadataTableError, match="declares no"):
+        metadata.groups("nothing")
+
+
+def rows(path: Path, options: dict[str, str] | None = None) -> list:
+    table = HudiTable.for_path(str(path), options).scan().to_arrow()
+    return encode_table(table, [name for name in table.column_names if name != "_hoodie_file_name"])
+
+
+BREAKS = {
+    "folder gone": lambda m: shutil.rmtree(m),
+    "properties gone": lambda m: (m / ".hoodie/hoodie.properties").unlink(),
+    "another table's": lambda m: change(m / ".hoodie/hoodie.properties", b"_metadata", b"x_metadata"),
+    "another version": lambda m: change(m / ".hoodie/hoodie.properties", b"table.version=", b"table.version=1"),
+    "partition gone": lambda m: shutil.rmtree(m / "files"),
+    "base file gone": lambda m: next((m / "files").glob("*.hfile")).unlink(),
+    "base file cut": lambda m: cut(next((m / "files").glob("*.hfile"))),
+    "base file of zeros": lambda m: zeros(next((m / "files").glob("*.hfile"))),
+    "log file gone": lambda m: newest_log(m).unlink(),
+    "log file cut": lambda m: newest_log(m).write_bytes(newest_log(m).read_bytes()[:-20]),
+    "log file damaged": lambda m: newest_log(m).write_bytes(b"#HUDI!" + newest_log(m).read_bytes()[6:]),
+    "delta commit gone": lambda m: newest(m).unlink(),
+    "timeline gone": lambda m: [p.unlink() for p in sorted((m / ".hoodie").rglob("*commit*"))],
+}
+
+
+def change(path: Path, old: bytes, new: bytes) -> None:
+    data = path.read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new, 1))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-5000])
+
+
+def zeros(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def newest_log(metadata: Path) -> Path:
+    return max((metadata / "files").glob(".files*.log.*"), key=lambda p: p.name)
+
+
+def newest(metadata: Path) -> Path:
+    done = [p for p in (metadata / ".hoodie").rglob("*.deltacommit") if "history" not in p.parts]
+    return max(done, key=lambda p: p.name)
+
+
+@pytest.mark.parametrize("how", BREAKS)
+def test_a_broken_one_is_not_trusted(how: str, path: Path):
+    expected = rows(path, OFF)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rows(path) == expected
+    BREAKS[how](path / ".hoodie" / "metadata")
+    CACHE.clear()
+    with pytest.warns(MetadataTableWarning, match="is not used") as caught:
+        assert rows(path) == expected
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        # once is enough
+        warnings.simplefilter("error")
+        assert rows(path) == expected
+    plan = HudiTable.for_path(str(path)).scan().plan()
+    assert "listing of the storage (the metadata table cannot be used" in plan.explain()
+
+
+def test_it_is_used_unless_told_otherwise(path: Path):
+    assert HudiTable.for_path(str(path)).scan().plan().files_from == "the metadata table"
+    plan = HudiTable.for_path(str(path), OFF).scan().plan()
+    assert plan.files_from == "a listing of the storage (hoodie.metadata.enable is false)"
+
+
+def test_a_delta_commit_of_an_unfinished_write_is_not_seen(path: Path):
+    """Take the completed state from the table's newest write: files of the metadata table are not seen, either."""
+    table = pinned(path)
+    last = table.active.timeline.writes().completed().last
+    assert last is not None
+    before = opened(path)
+    keys = {partition: before.scan(partition)["key"].to_pylist() for partition in before.partitions}
+    table.active.delete(last)
+    after = opened(path)
+    new = [p for p in after.groups("files")["log_paths"].to_pylist()[0] if last.requested in p]
+    assert not new
+    assert rows(path) == rows(path, OFF)
+    assert sum(map(len, keys.values())) >= sum(after.scan(p).num_rows for p in after.partitions)
+
+
+def lists(*entries: tuple[str, list[tuple[str, int, bool]]]) -> pa.Table:
+    maps = [[(name, {"size": size, "isDeleted": gone}) for name, size, gone in files] for _, files in entries]
+    values = encode(RecordType.FILES, pa.array(maps, payload_type(RecordType.FILES, 9)), 9)
+    return decode(values, record_schema(9)).add_column(0, "key", pa.array([key for key, _ in entries], pa.string()))
+
+
+def test_merging_of_file_lists():
+    versions = [
+        lists(
+            ("p", [("a", 5, False), ("b", 7, False), ("c", 1, False)]),
+            ("q", [("x", 1, False)]),
+            ("r", [("y", 1, False)]),
+        ),
+        lists(("p", [("a", 0, True), ("b", 3, False), ("d", 0, True)])),
+        pa.array(["r"]),
+        lists(("p", [("d", 4, False), ("e", 2, False)]), ("r", [("z", 9, False)])),
+    ]
+    merged = {row["key"]: row["filesystemMetadata"] for row in merge_versions(versions, versions[0].schema).to_pylist()}
+    sizes = {key: {name: info["size"] for name, info in files} for key, files in merged.items()}
+    assert sizes == {"p": {"b": 7, "c": 1, "d": 4, "e": 2}, "q": {"x": 1}, "r": {"z": 9}}
+    assert merge_versions([versions[0], pa.array(["p", "q", "r"])], versions[0].schema).num_rows == 0
+
+
+def stats(keys: list[str], low: list, high: list, nulls: list[int], **more: list) -> pa.Table:
+    columns = {
+        "minValue": wrap(pa.array(low, pa.int64()), 9),
+        "maxValue": wrap(pa.array(high, pa.int64()), 9),
+        "valueCount": pa.array([10] * len(keys)),
+        "nullCount": pa.array(nulls),
+        "isDeleted": pa.array(more.get("gone", [False] * len(keys))),
+        "isTightBound": pa.array(more.get("tight", [False] * len(keys))),
+    }
+    values = encode(RecordType.COLUMN_STATS, pa.table(columns), 9)
+    return decode(values, record_schema(9)).add_column(0, "key", pa.array(keys))
+
+
+def test_merging_of_statistics():
+    versions = [
+        stats(["a", "b", "c", "d"], [1, 1, 1, None], [5, 5, 5, None], [0, 0, 0, 10]),
+        stats(
+            ["a", "b", "c", "d"],
+            [3, 3, 3, 2],
+            [9, 9, 9, 4],
+            [1] * 4,
+            gone=[False, True, False, False],
+            tight=[False, False, True, False],
+        ),
+    ]
+    merged = merge_versions(versions, versions[0].schema).sort_by("key").combine_chunks()
+    assert merged["key"].to_pylist() == ["a", "c", "d"]
+    payload = merged["ColumnStatsMetadata"].chunk(0)
+    low, high = (unwrap(payload.field(side), pa.int64())[0].to_pylist() for side in ("minValue", "maxValue"))
+    assert (low, high) == ([1, 3, 2], [9, 9, 4])
+    assert payload.field("nullCount").to_pylist() == [1, 1, 11]
+    assert payload.field("valueCount").to_pylist() == [20, 10, 20]
