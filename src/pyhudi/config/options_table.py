@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyhudi.config.option import choice, flag, int_choice, integer, maybe_choice, maybe_text, names, text
 from pyhudi.config.values import (
+    BucketEngine,
     CdcMode,
     FileFormat,
     MergeMode,
@@ -184,3 +185,14 @@ INITIAL_BUCKETS = integer(
     "hoodie.bucket.index.num.buckets", 256, "Buckets of a partition, for the bucket index.", least=1
 )
 BUCKET_HASH_FIELD = names("hoodie.bucket.index.hash.field", "Key columns that choose the bucket; all when not given.")
+BUCKET_ENGINE = choice("hoodie.index.bucket.engine", BucketEngine.SIMPLE, "How buckets are laid out.", any_case=False)
+BUCKET_PARTITION_EXPRESSIONS = maybe_text(
+    "hoodie.bucket.index.partition.expressions",
+    "Numbers of buckets of partitions: ``expression,number`` pairs with semicolons between; the first that fits holds.",
+)
+BUCKET_PARTITION_RULE = text(
+    "hoodie.bucket.index.partition.rule.type", "regex", "What these expressions are; regex is the only kind."
+)
+BUCKET_PRUNING = flag(
+    "hoodie.bucket.index.query.pruning", True, "Whether reads leave out buckets that cannot hold what is asked for."
+)

@@ -100,6 +100,13 @@ _GLOBAL_INDEXES = frozenset(
 )
 
 
+class BucketEngine(StrEnum):
+    """How buckets are laid out (``hoodie.index.bucket.engine``): a fixed number, or ranges of hashes that split."""
+
+    SIMPLE = "SIMPLE"
+    CONSISTENT_HASHING = "CONSISTENT_HASHING"
+
+
 class SortMode(StrEnum):
     """How bulk_insert arranges rows (``hoodie.bulkinsert.sort.mode``)."""
 

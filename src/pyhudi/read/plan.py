@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.keygen.paths import decode_partition_paths, partition_fields
+from pyhudi.read.buckets import prune_buckets
 from pyhudi.read.commit_times import CommitTimes
 from pyhudi.read.filters import Filter, RowFilter
 from pyhudi.read.listing import TableFiles
@@ -149,6 +150,7 @@ def plan_scan(
     tasks = selection.slices
     if kept.num_rows < values.num_rows:
         tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=kept["partition"].combine_chunks()))
+    tasks = prune_buckets(table, schema, tasks, rows, opts)
     has_logs = bool(pc.any(pc.greater(pc.list_value_length(tasks["log_paths"]), 0)).as_py())
     history = SchemaHistory.load(table.storage, table.active.layout) if found and found.has_history else None
     path_columns = _path_columns(table, query, schema)

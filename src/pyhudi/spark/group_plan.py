@@ -121,12 +121,12 @@ def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cach
     rows = with_keys(job.df, job.spec, instant)
     deletes = job.operation is Operation.DELETE
     if deletes:
-        rows = _keys_only(rows, job.spec)
-        if _combines(job):
+        rows = keys_only(rows, job.spec)
+        if combines(job):
             rows = rows.dropDuplicates([PARTITION_PATH, RECORD_KEY])
     rows = mark_deletes(rows, job.merging, every_row=deletes)
-    combine = _combines(job) and not deletes
-    policy = _duplicate_policy(job)
+    combine = combines(job) and not deletes
+    policy = duplicate_policy(job)
     if job.operation is Operation.INSERT and not job.opts.get_typed(options.MERGE_ALLOW_DUPLICATE_ON_INSERTS):
         if policy is DuplicatePolicy.NONE:
             # keys are looked for only in the files that the new records may go to
@@ -143,21 +143,21 @@ def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cach
     return rows.where(F.col(FILE_ID).isNull()) if policy is DuplicatePolicy.DROP else rows
 
 
-def _keys_only(rows: DataFrame, spec: KeySpec) -> DataFrame:
+def keys_only(rows: DataFrame, spec: KeySpec) -> DataFrame:
     """Nothing of a record to be deleted is needed but its key, and the columns that the key is made of."""
     tops = dict.fromkeys(name if name in rows.columns else name.split(".")[0] for name in spec.record_fields)
     return rows.select(*(quoted([name]) for name in tops), RECORD_KEY, PARTITION_PATH)
 
 
-def _combines(job: WriteJob) -> bool:
+def combines(job: WriteJob) -> bool:
     option = {
         Operation.UPSERT: options.COMBINE_BEFORE_UPSERT,
         Operation.DELETE: options.COMBINE_BEFORE_DELETE,
     }.get(job.operation, options.COMBINE_BEFORE_INSERT)
-    return job.opts.get_typed(option) or _duplicate_policy(job) is DuplicatePolicy.DROP
+    return job.opts.get_typed(option) or duplicate_policy(job) is DuplicatePolicy.DROP
 
 
-def _duplicate_policy(job: WriteJob) -> DuplicatePolicy:
+def duplicate_policy(job: WriteJob) -> DuplicatePolicy:
     """What happens to records of an insert whose keys the table has."""
     if job.operation is not Operation.INSERT:
         return DuplicatePolicy.NONE
@@ -169,7 +169,7 @@ def _duplicate_policy(job: WriteJob) -> DuplicatePolicy:
 def _asks_live_rows(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> bool:
     """Whether it matters to a look-up what log files say: where they hold keys that base files do not, and where the
     stored version of a record decides whether the incoming one moves to another partition or is a duplicate."""
-    policy = _duplicate_policy(job)
+    policy = duplicate_policy(job)
     if job.operation not in _UPDATES and policy is DuplicatePolicy.NONE:
         return False
     logged = _logged(slices)
@@ -179,7 +179,7 @@ def _asks_live_rows(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> 
 
 
 def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:
-    if _duplicate_policy(job) is not DuplicatePolicy.FAIL:
+    if duplicate_policy(job) is not DuplicatePolicy.FAIL:
         return
     found = pc.sum(counts.filter(pc.is_valid(counts["file_id"]))["rows"]).as_py()
     if found:

@@ -12,9 +12,11 @@ import pyarrow as pa
 from pyhudi.config.values import Operation
 from pyhudi.spark.failures import spark_errors
 from pyhudi.spark.group_plan import plan_groups
+from pyhudi.spark.write_buckets import write_bucketed
 from pyhudi.spark.write_bulk import write_new_files
 from pyhudi.spark.write_groups import write_planned
 from pyhudi.spark.write_job import WriteJob
+from pyhudi.table.fsview import SLICE_SCHEMA
 from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.timeline.instants import Action
 from pyhudi.timeline.metadata import CommitMetadata
@@ -32,11 +34,15 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
     """
     plan = None
     try:
-        if job.operation is not Operation.BULK_INSERT and not job.spec.auto_keys:
+        by_groups = job.operation is not Operation.BULK_INSERT and job.bucketing is None
+        if by_groups and not job.spec.auto_keys:
             with spark_errors(job):
                 plan = plan_groups(job, None)
         with Transaction.begin(old, Action.REPLACE_COMMIT, type_name(job.operation), job.opts) as tx, spark_errors(job):
-            if job.operation is Operation.BULK_INSERT:
+            if job.bucketing is not None:
+                tx.to_inflight(CommitMetadata(type_name(job.operation)))
+                stats = write_bucketed(job, tx.instant, SLICE_SCHEMA.empty_table())
+            elif job.operation is Operation.BULK_INSERT:
                 tx.to_inflight(None)
                 stats = write_new_files(job, tx.instant)
             else:

@@ -46,16 +46,16 @@ def placement_keys(tasks: int) -> tuple[int, ...]:
     return tuple(keys.tolist())
 
 
-def place(sizes: npt.NDArray[np.int64], max_tasks: int) -> tuple[npt.NDArray[np.int32], int]:
+def place(sizes: npt.NDArray[np.int64], max_tasks: int, *, fewest: int = 1) -> tuple[npt.NDArray[np.int32], int]:
     """Spread groups over tasks by size in bytes; return each group's placement key and the number of tasks.
 
     The largest groups come first, on the tasks that Spark starts first; small groups share tasks.
     """
     if not len(sizes):
-        return np.zeros(0, dtype=np.int32), 1
+        return np.zeros(0, dtype=np.int32), fewest
     large = sizes >= MIN_TASK_BYTES
     wanted = int(large.sum()) + -(-int(sizes[~large].sum()) // MIN_TASK_BYTES)
-    tasks = max(1, min(max_tasks, wanted))
+    tasks = max(1, fewest, min(max_tasks, wanted))
     # a stable order, so that a plan computed twice is the same plan
     largest_first = np.argsort(-sizes, kind="stable")
     task_of = np.empty(len(sizes), dtype=np.int64)

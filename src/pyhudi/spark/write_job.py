@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyhudi.config import Options, options
 from pyhudi.config.values import Operation
 from pyhudi.errors import HudiError
+from pyhudi.index.bucketing import Bucketing
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.spark.failures import spark_errors
@@ -55,6 +56,11 @@ class WriteJob:
     def action(self) -> str:
         """The timeline action of the write."""
         return action_of(self.operation, self.config.table_type)
+
+    @property
+    def bucketing(self) -> Bucketing | None:
+        """How rows are spread over buckets; None: by another index."""
+        return Bucketing.of(self.config, self.opts)
 
     @property
     def global_keys(self) -> bool:

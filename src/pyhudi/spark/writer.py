@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import Operation
+from pyhudi.config.values import IndexType, Operation
 from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, TableExistsError, UnsupportedTableError
 from pyhudi.keygen import KeySpec
 from pyhudi.read.pinned import PinnedTable
@@ -18,6 +18,7 @@ from pyhudi.spark.bulk_insert import check_sort_columns
 from pyhudi.spark.compaction import spark_runner
 from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.overwrite import overwrite_table
+from pyhudi.spark.write_buckets import write_buckets
 from pyhudi.spark.write_bulk import bulk_insert
 from pyhudi.spark.write_groups import write_groups
 from pyhudi.spark.write_input import own_columns, write_schema
@@ -111,7 +112,8 @@ def _prepare(
     merging = with_delete_marker(config.merging_for(opts.get_typed(options.PAYLOAD_CLASS)), opts)
     check_writable(config, merging, operation, opts)
     check_inline(config, opts)
-    if client is not None and operation is not Operation.DELETE_PARTITION:
+    bucketed = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
+    if client is not None and operation is not Operation.DELETE_PARTITION and not bucketed:
         check_not_bucketed(client)
     spec = KeySpec.from_config(config, opts)
     if client is not None and spec.keygen is KeyGenType.COMPLEX and len(spec.record_fields) == 1 and config.version < 9:
@@ -125,6 +127,7 @@ def _prepare(
     schema = write_schema(rows, _table_columns(client), config, opts, operation)
     job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema)
     job.context("")  # refuses codecs and sizes that cannot be
+    _ = job.bucketing  # and buckets
     return job
 
 
@@ -143,6 +146,8 @@ def _table_columns(client: TableMetaClient | None) -> pa.Schema | None:
 def _run(job: WriteJob) -> WriteResult:
     if job.operation is Operation.DELETE_PARTITION:
         return delete_partitions(job)
+    if job.bucketing is not None:
+        return write_buckets(job)
     if job.operation is Operation.BULK_INSERT:
         return bulk_insert(job)
     return write_groups(job)

@@ -73,6 +73,7 @@ def find_conflict(
     if not others and not any(p.num_rows for p in pending):
         return None
     mine = touched_groups(metadata)
+    opened = _buckets(mine)
     for other in others:
         theirs = active.commit_metadata(other)
         if theirs.operation == "COMPACT" and other.requested < requested:
@@ -82,6 +83,8 @@ def find_conflict(
         # from version 8 on a log file belongs to the slice that was the last one when its write completed
         beside = theirs.operation == "COMPACT" and version >= 8
         both = _common(_rewritten(metadata) if beside else mine, touched_groups(theirs))
+        if both is None and opened.num_rows and not beside:
+            both = _common(opened, _buckets(touched_groups(theirs)))
         if both is not None:
             return Conflicted(requested, other, f"{other.action} {other.requested} meanwhile changed {both}")
     for groups in pending:
@@ -122,6 +125,14 @@ def find_rival(requested: str, begun: Timeline, active: ActiveTimeline) -> Confl
         if pending and not is_clustering(active, other):
             return Conflicted(requested, other, f"{other} is being written by somebody else")
     return None
+
+
+def _buckets(groups: pa.Table) -> pa.Table:
+    """File groups of the bucket index by the buckets in their ids: of a bucket there may be one file group only, but
+    two writers may have opened one at once. (Eight digits come by chance, but hardly twice in one partition.)"""
+    numbered = groups.filter(pc.match_substring_regex(groups["file_id"], r"^\d{8}-"))
+    heads = pc.utf8_slice_codeunits(numbered["file_id"], 0, 8)
+    return pa.Table.from_arrays([numbered["partition"], heads], schema=GROUP_SCHEMA)
 
 
 def _common(left: pa.Table, right: pa.Table) -> str | None:

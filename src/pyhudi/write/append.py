@@ -14,7 +14,7 @@ from pyhudi.merge.changes import ordering_of
 from pyhudi.merge.ordering import type_of
 from pyhudi.write.columns import ROW
 from pyhudi.write.context import TaskId, WriteContext
-from pyhudi.write.incoming import GroupedRows, GroupKey, deleted
+from pyhudi.write.incoming import GroupKey, GroupRows, deleted
 from pyhudi.write.logfiles import log_slice, open_log
 from pyhudi.write.logs import LogSettings
 from pyhudi.write.output import RowLayout
@@ -43,7 +43,7 @@ class AppendHandle:
         """Whether rows of the file group go to log files."""
         return (key.partition, key.file_id) in self._slice_of
 
-    def run(self, key: GroupKey, rows: GroupedRows) -> list[Stat]:
+    def run(self, key: GroupKey, rows: GroupRows) -> list[Stat]:
         """Write one file group; ``rows`` stands at its first row and is left behind its last. Returns a stat for each
         log file."""
         started = time.monotonic()

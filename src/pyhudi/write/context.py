@@ -14,6 +14,7 @@ from pyhudi.format.parquet import ParquetOptions
 from pyhudi.merge.rules import Rules
 from pyhudi.schema.meta import add_meta_columns
 from pyhudi.storage import Storage
+from pyhudi.write.keyed import KeyedWrite
 from pyhudi.write.logs import LogSettings
 
 
@@ -26,6 +27,7 @@ class WriteContext:
     ``rules`` say how incoming rows merge with those of base files. ``hard_deletes`` makes every delete win, whatever
     its ordering value (deletes by key). ``bloom`` is ``None`` where files carry no filter.
     ``logs`` is None unless updates and deletes go to log files (merge-on-read tables).
+    ``keyed``: rows come without their places in base files, which are found by key (None: with them).
     ``partition_metadata_format`` is ``None`` for the usual text form. ``buffer_size`` bounds what a task keeps in
     memory for all its open files. Sizes are bytes.
     """
@@ -46,6 +48,7 @@ class WriteContext:
     buffer_size: int = 256 * 1024 * 1024
     partition_metadata_format: FileFormat | None = None
     logs: LogSettings | None = None
+    keyed: KeyedWrite | None = None
 
     @property
     def file_schema(self) -> pa.Schema:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.filenames import parse_names, split_paths
+from pyhudi.index.bucketids import bucket_numbers
 from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.table.bucketed import bucket_evidence
 from pyhudi.table.fsview import FileSystemView
@@ -18,11 +19,28 @@ from pyhudi.write.basereader import open_base, read_footer
 from pyhudi.write.groups import group_keys
 
 if TYPE_CHECKING:
+    from pyhudi.index.bucketing import Bucketing
+    from pyhudi.storage import Storage
     from pyhudi.table.metaclient import TableMetaClient
     from pyhudi.timeline.active import ActiveTimeline
 
 _READ_THREADS = 8
 _KEY_SCHEMA = pa.schema([(RECORD_KEY, pa.string())])
+
+
+def check_buckets(storage: Storage, bucketing: Bucketing, slices: pa.Table, *, keys: bool) -> None:
+    """Look whether file slices (SLICE_SCHEMA) of a table with the bucket index can be of these settings: at the numbers
+    of all buckets and, if base files hold ``keys``, at one of them.
+
+    Raises:
+        ConfigError: they are not.
+    """
+    bucketing.check_numbers(bucket_numbers(slices["file_id"]))
+    with_base = slices.filter(pc.is_valid(slices["base_path"])).slice(0, 1)
+    if with_base.num_rows and keys:
+        key = read_footer(storage, with_base["base_path"][0].as_py()).min_key
+        if key is not None:
+            bucketing.check_key(key, bucket_numbers(with_base["file_id"])[0].as_py())
 
 
 def check_not_bucketed(client: TableMetaClient) -> None:
@@ -35,7 +53,8 @@ def check_not_bucketed(client: TableMetaClient) -> None:
     if evidence is not None:
         raise UnsupportedTableError(
             f"table {client.config.name!r} was written with the bucket index ({evidence}), in which a file's name says "
-            "which keys it holds. That is not supported yet, and records written without it would not be found again"
+            "which keys it holds. Records written without it would not be found again: set hoodie.index.type=BUCKET, "
+            "and hoodie.bucket.index.num.buckets and hoodie.bucket.index.hash.field as they were when it was made"
         )
 
 

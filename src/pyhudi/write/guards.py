@@ -35,7 +35,14 @@ def check_writable(config: TableConfig, merging: MergeSettings, operation: Opera
         )
     if operation in (Operation.UPSERT, Operation.DELETE):
         Rules.of_table(merging)  # the merger that the table asks for is there
-    _check_index(opts.get_typed(options.INDEX_TYPE), operation)
+    index = opts.get_typed(options.INDEX_TYPE)
+    _check_index(index, operation)
+    copies = config.table_type is TableType.COPY_ON_WRITE and not config.populate_meta_fields
+    if index is IndexType.BUCKET and copies and operation in FILLING:
+        raise UnsupportedTableError(
+            f"{options.INDEX_TYPE.key}=BUCKET: base files without keys (hoodie.populate.meta.fields=false) cannot be "
+            "merged with rows that are told by their keys alone; make the table MERGE_ON_READ, or with meta fields"
+        )
     if opts.get_typed(options.SCHEMA_EVOLUTION_ENABLE):
         raise UnsupportedTableError(
             f"{options.SCHEMA_EVOLUTION_ENABLE.key}=true: schema-on-read evolution is not written; leave it out"
@@ -84,14 +91,10 @@ def check_partial(config: TableConfig, operation: Operation, opts: Options, name
 
 
 def _check_index(index: IndexType, operation: Operation) -> None:
-    if index is IndexType.BUCKET and operation is not Operation.DELETE_PARTITION:
+    known = (*KNOWN_INDEXES, IndexType.BUCKET)
+    if index not in known and operation in (Operation.UPSERT, Operation.DELETE):
         raise UnsupportedTableError(
-            f"{options.INDEX_TYPE.key}=BUCKET: the bucket index, in which a file's name says which keys it holds, is "
-            "not supported yet; a table that was written with it must not be written without it"
-        )
-    if index not in KNOWN_INDEXES and operation in (Operation.UPSERT, Operation.DELETE):
-        raise UnsupportedTableError(
-            f"{options.INDEX_TYPE.key}={index} is not supported yet; use one of {', '.join(sorted(KNOWN_INDEXES))}"
+            f"{options.INDEX_TYPE.key}={index} is not supported yet; use one of {', '.join(sorted(known))}"
         )
 
 

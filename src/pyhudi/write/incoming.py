@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,14 @@ class _Piece:
     key: GroupKey
     rows: pa.RecordBatch
     positions: npt.NDArray[np.int64]
+
+
+class GroupRows(Protocol):
+    """The rows of one file group for a handle: first those that change rows of the base file, then new records."""
+
+    def updates_below(self, key: GroupKey, limit: int, /) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]] | None: ...
+    def inserts(self, key: GroupKey, /) -> Iterator[pa.RecordBatch]: ...
+    def rest(self, key: GroupKey, /) -> Iterator[pa.RecordBatch]: ...
 
 
 class GroupedRows:

@@ -21,7 +21,7 @@ from pyhudi.storage import join_path
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.basereader import BaseReader, open_base
 from pyhudi.write.context import TaskId, WriteContext
-from pyhudi.write.incoming import GroupedRows, GroupKey, deleted
+from pyhudi.write.incoming import GroupKey, GroupRows, deleted
 from pyhudi.write.output import BaseFileOutput, RowLayout
 from pyhudi.write.status import Stat, file_stat
 
@@ -53,7 +53,7 @@ class MergeHandle:
         self._stamp = (COMMIT_TIME, COMMIT_SEQNO) if context.populate_meta_fields else ()
         self._updates = self._deletes = self._inserts = 0
 
-    def run(self, key: GroupKey, rows: GroupedRows) -> Stat:
+    def run(self, key: GroupKey, rows: GroupRows) -> Stat:
         """Merge one file group; ``rows`` stands at its first row and is left behind its last."""
         assert key.base_path is not None
         started = time.monotonic()
@@ -101,7 +101,7 @@ class MergeHandle:
         compared = {path.split(".")[0] for path in self._rules.ordering_fields}
         return (base.repeating() & texts) - compared
 
-    def _merged(self, key: GroupKey, batches: Iterator[pa.RecordBatch], rows: GroupedRows) -> Iterator[pa.RecordBatch]:
+    def _merged(self, key: GroupKey, batches: Iterator[pa.RecordBatch], rows: GroupRows) -> Iterator[pa.RecordBatch]:
         start = 0
         for batch in batches:
             base = conform(batch, self._schema)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import FileFormat, LogBlockFormat, Operation, OrcCodec, ParquetCodec, TableType
+from pyhudi.config.values import FileFormat, IndexType, LogBlockFormat, Operation, OrcCodec, ParquetCodec, TableType
 from pyhudi.errors import ConfigError, InvalidOptionError, SchemaError
 from pyhudi.format.basefile import BloomOptions
 from pyhudi.format.log import LogOptions, LogSchema
@@ -19,6 +19,7 @@ from pyhudi.table.config import TableConfig
 from pyhudi.table.merging import MergeSettings
 from pyhudi.write.context import WriteContext
 from pyhudi.write.logs import LogSettings
+from pyhudi.write.operations import REPLACING
 from pyhudi.write.profile import Sizing
 
 
@@ -153,7 +154,9 @@ def write_context(
     merges = operation in (Operation.UPSERT, Operation.DELETE)
     avro_schema = to_avro(add_meta_columns(schema), config.name)
     logs = None
-    if merges and config.table_type is TableType.MERGE_ON_READ:
+    # with the bucket index new records of a bucket go to its log files, too
+    appends = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET and operation not in REPLACING
+    if (merges or appends) and config.table_type is TableType.MERGE_ON_READ:
         logs = log_settings(config, merging, opts, schema, avro_schema)
     return WriteContext(
         storage=storage,

@@ -10,7 +10,9 @@ from pyhudi.write.append import AppendHandle
 from pyhudi.write.bulk import BulkWriter
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.create import CreateHandle, file_ids
-from pyhudi.write.incoming import GroupedRows, GroupKey
+from pyhudi.write.held import HeldRows
+from pyhudi.write.incoming import GroupedRows, GroupKey, GroupRows
+from pyhudi.write.keyed import KeyedRows, base_keys, hold
 from pyhudi.write.merge import MergeHandle
 from pyhudi.write.output import RowLayout
 from pyhudi.write.status import Stat, encode_stats
@@ -31,17 +33,30 @@ def upsert_task(batches: Iterable[pa.RecordBatch], context: WriteContext, task: 
     merge = MergeHandle(context, task, layout)
     append = None if context.logs is None else AppendHandle(context, task, layout, context.logs)
     stats: list[Stat] = []
-    for key in rows.groups():
+
+    def write(key: GroupKey, rows: GroupRows) -> None:
         if append is not None and append.takes(key):
-            stats += append.run(key, rows)
+            stats.extend(append.run(key, rows))
         elif key.base_path is None:
-            stats += _create(context, task, layout, key, rows)
+            stats.extend(_create(context, task, layout, key, rows))
         else:
             stats.append(merge.run(key, rows))
+
+    for key in rows.groups():
+        how = context.keyed
+        # log files need no places
+        merged = key.base_path is not None and (append is None or not append.takes(key))
+        if how is None or (how.dedupe is None and not merged):
+            write(key, rows)
+            continue
+        with HeldRows(context.buffer_size) as held:
+            hold(rows, key, how, held)
+            searched = key.base_path if merged and how.match else None
+            write(key, KeyedRows(held, None if searched is None else base_keys(context.storage, searched)))
     return encode_stats(stats)
 
 
-def _create(context: WriteContext, task: TaskId, layout: RowLayout, key: GroupKey, rows: GroupedRows) -> list[Stat]:
+def _create(context: WriteContext, task: TaskId, layout: RowLayout, key: GroupKey, rows: GroupRows) -> list[Stat]:
     handle = CreateHandle(context, task, key.partition, file_ids(key.file_id))
     try:
         for batch in rows.inserts(key):

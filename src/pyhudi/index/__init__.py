@@ -1,0 +1,1 @@
+"""What the indexes of writers keep: which file group a record key belongs to."""

@@ -1,0 +1,205 @@
+"""Writes to tables with the bucket index: the key says the bucket, and a bucket is one file group.
+
+So nothing is looked up and nothing is counted before rows are sent to the tasks that write their file groups: one pass
+over the input. Where a base file is written anew, the task finds the rows that its rows change by their keys; log files
+need no places at all. The price is that unusable keys are found only then, and roll the write back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.config import options
+from pyhudi.config.values import DuplicatePolicy, IndexType, Operation, TableType
+from pyhudi.errors import RecordKeyError
+from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.index.bucketids import bucket_groups, new_tail
+from pyhudi.index.bucketing import Bucketing
+from pyhudi.merge.dedupe import Dedupe
+from pyhudi.merge.rules import Rules
+from pyhudi.spark.buckets import bucket_of
+from pyhudi.spark.dedupe import mark_deletes
+from pyhudi.spark.frames import small_frame
+from pyhudi.spark.group_plan import combines, duplicate_policy, keys_only, known_instants
+from pyhudi.spark.keygen import with_keys
+from pyhudi.spark.keytext import quoted
+from pyhudi.spark.placement import place
+from pyhudi.spark.tagging import KeyLookup, tag, untagged
+from pyhudi.spark.tasks import run_upsert
+from pyhudi.spark.write_job import WriteJob, touched_partitions
+from pyhudi.table.fsview import SLICE_SCHEMA, FileSystemView
+from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.timeline.timeline import Timeline
+from pyhudi.transaction.conflicts import pending_compaction_groups
+from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW, TASK
+from pyhudi.write.context import WriteContext
+from pyhudi.write.existing import check_buckets
+from pyhudi.write.guards import check_log_free
+from pyhudi.write.keyed import KeyedWrite
+from pyhudi.write.logs import log_slices
+from pyhudi.write.operations import REPLACING, replaced_groups, type_name
+from pyhudi.write.result import WriteResult
+
+_BUCKET, _POSITION, _KNOWN_ID = "_pyhudi_bucket", "_pyhudi_position", "_pyhudi_known_id"
+_UNLIMITED = 1 << 60
+_FEWEST_TASKS = 8
+
+
+def write_buckets(job: WriteJob) -> WriteResult:
+    """Write a job's rows to the file groups of their buckets."""
+    slices, seen = SLICE_SCHEMA.empty_table(), known_instants(None)
+    if job.client is not None:
+        timeline = job.client.active_timeline().timeline
+        slices, seen = _slices(job, timeline), known_instants(timeline)
+        _groups(job, slices)  # refuses a table that was made otherwise, before anything is written
+    with job.transaction() as tx:
+        profile = None if job.operation is Operation.BULK_INSERT else CommitMetadata(type_name(job.operation))
+        tx.to_inflight(profile)
+        if job.client is not None and known_instants(tx.timeline) != seen:
+            slices = _slices(job, tx.timeline)
+        stats = write_bucketed(job, tx.instant, slices)
+        return job.commit(tx, job.metadata(stats, _replaced(job, slices, stats)))
+
+
+def write_bucketed(job: WriteJob, instant: str, slices: pa.Table) -> pa.Table:
+    """Write the rows of a job, those of file groups that there are (SLICE_SCHEMA) to these; returns the write stats."""
+    if job.operation in REPLACING:
+        slices = slices.slice(0, 0)
+    groups = _groups(job, slices)
+    rows = _prepared(job, instant, slices)
+    rows = rows.withColumn(_BUCKET, bucket_of(job.spec, _bucketing(job)))
+    return run_upsert(_routed(rows, job, groups, slices), _context(job, instant, slices))
+
+
+def _bucketing(job: WriteJob) -> Bucketing:
+    found = job.bucketing
+    assert found is not None
+    return found
+
+
+def _groups(job: WriteJob, slices: pa.Table) -> pa.Table:
+    """The file groups of the buckets (BUCKET_GROUPS_SCHEMA), in the order of their slices.
+
+    Raises:
+        UnsupportedTableError: the table was written with another index, or has log files although it may not.
+        ConfigError: it was written with other settings of this one.
+    """
+    if job.operation in REPLACING:
+        return bucket_groups(slices.slice(0, 0))
+    if job.config.table_type is not TableType.MERGE_ON_READ:
+        check_log_free(int(pc.sum(pc.greater(pc.list_value_length(slices["log_paths"]), 0)).as_py() or 0))
+    groups = bucket_groups(slices)
+    check_buckets(job.storage, _bucketing(job), slices, keys=job.config.populate_meta_fields)
+    return groups
+
+
+def _slices(job: WriteJob, timeline: Timeline) -> pa.Table:
+    assert job.client is not None
+    return FileSystemView.load(job.client, timeline).latest_slices()
+
+
+def _prepared(job: WriteJob, instant: str, slices: pa.Table) -> DataFrame:
+    """The rows with keys and delete marks; without those that are not to be inserted again."""
+    rows = with_keys(job.df, job.spec, instant)
+    deletes = job.operation is Operation.DELETE
+    if deletes:
+        rows = keys_only(rows, job.spec)
+    rows = mark_deletes(rows, job.merging, every_row=deletes)
+    policy = duplicate_policy(job)
+    if policy is not DuplicatePolicy.NONE and job.client is not None and slices.num_rows:
+        opts = job.opts.merged({options.INDEX_TYPE.key: IndexType.SIMPLE})
+        found = tag(rows, slices, KeyLookup(job.client, job.spec, job.merging, opts, live=True))
+        if policy is DuplicatePolicy.FAIL:
+            count = found.where(F.col(FILE_ID).isNotNull()).count()
+            if count:
+                raise RecordKeyError(
+                    f"the table has the keys of {count:,} records already, and {options.INSERT_DUP_POLICY.key}=fail; "
+                    "nothing was written. Use upsert to update them, or the policy drop to leave them out"
+                )
+        return found.where(F.col(FILE_ID).isNull()).drop(FILE_ID, BASE_PATH, ROW)
+    if deletes or job.operation is Operation.UPSERT:
+        return rows
+    return untagged(rows).drop(FILE_ID, BASE_PATH, ROW)
+
+
+def _routed(rows: DataFrame, job: WriteJob, groups: pa.Table, slices: pa.Table) -> DataFrame:
+    """The rows with their file groups, at the tasks that write these, those of one file group together."""
+    order = [PARTITION_PATH, FILE_ID]
+    if combines(job):
+        rows = rows.withColumn(_POSITION, F.monotonically_increasing_id())
+        order.append(_POSITION)
+    opened = F.concat(F.lpad(F.col(_BUCKET).cast("string"), 8, "0"), F.lit(new_tail()))
+    file_id, base_path = opened, F.lit(None).cast("string")
+    keys, tasks = _placed(slices, job)
+    if groups.num_rows:
+        known = groups.append_column(TASK, pa.array(keys, pa.int32())).rename_columns(
+            [PARTITION_PATH, _BUCKET, _KNOWN_ID, BASE_PATH, TASK]
+        )
+        rows = rows.join(F.broadcast(small_frame(rows.sparkSession, known)), [PARTITION_PATH, _BUCKET], "left")
+        file_id, base_path = F.coalesce(F.col(_KNOWN_ID), opened), F.col(BASE_PATH)
+    own = [name for name in rows.columns if name not in (_BUCKET, _KNOWN_ID, BASE_PATH, TASK)]
+    added: dict[str, Column] = {FILE_ID: file_id, BASE_PATH: base_path, ROW: F.lit(None).cast("bigint")}
+    asked = _tasks(job)
+    if job.config.table_type is TableType.MERGE_ON_READ or not groups.num_rows:
+        # only the rows matter to the work of a task; how many there are Spark knows when they have been shuffled
+        placed = rows.select(*(quoted([name]) for name in own), *(c.alias(n) for n, c in added.items()))
+        by = [F.col(PARTITION_PATH), F.col(FILE_ID)]
+        return (placed.repartition(asked, *by) if asked else placed.repartition(*by)).sortWithinPartitions(*order)
+    added[TASK] = F.coalesce(F.col(TASK), F.hash(PARTITION_PATH, _BUCKET))
+    placed = rows.select(*(quoted([name]) for name in own), *(c.alias(n) for n, c in added.items()))
+    return placed.repartition(asked or tasks, TASK).sortWithinPartitions(*order)
+
+
+def _placed(slices: pa.Table, job: WriteJob) -> tuple[npt.NDArray[np.int32], int]:
+    """For each file group the placement key of its task, by the sizes of base files; and the number of tasks."""
+    sizes = pc.fill_null(slices["base_size"], 0).to_numpy().astype(np.int64)
+    most = _tasks(job) or int(job.df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+    return place(sizes, most, fewest=min(most, _FEWEST_TASKS))
+
+
+def _tasks(job: WriteJob) -> int:
+    """The number of tasks that the user wants; 0: none in particular."""
+    option = {
+        Operation.UPSERT: options.UPSERT_PARALLELISM,
+        Operation.DELETE: options.DELETE_PARALLELISM,
+        Operation.BULK_INSERT: options.BULKINSERT_PARALLELISM,
+    }.get(job.operation, options.INSERT_PARALLELISM)
+    return int(job.opts.get_typed(option))
+
+
+def _context(job: WriteJob, instant: str, slices: pa.Table) -> WriteContext:
+    deletes = job.operation is Operation.DELETE
+    rules = Rules() if deletes else Rules.of_batch(job.merging)
+    duplicates = job.operation in (Operation.INSERT, Operation.BULK_INSERT) and job.opts.get_typed(
+        options.MERGE_ALLOW_DUPLICATE_ON_INSERTS
+    )
+    keyed = KeyedWrite(
+        match=not duplicates,
+        dedupe=Dedupe((RECORD_KEY,), DELETE, rules, (), deletes) if combines(job) else None,
+    )
+    context = job.context(instant)
+    logs = context.logs
+    if logs is not None:
+        assert job.client is not None or not slices.num_rows
+        pending = pending_compaction_groups(job.client.active_timeline()) if job.client is not None else None
+        if pending is not None:
+            logs = replace(logs, slices=log_slices(slices, slices, pending, named_by_slice=job.config.version < 8))
+    # a bucket is one file group, however large
+    return replace(context, keyed=keyed, logs=logs, max_file_size=_UNLIMITED)
+
+
+def _replaced(job: WriteJob, slices: pa.Table, stats: pa.Table) -> pa.Table | None:
+    """The file groups that an overwriting operation takes out of view."""
+    if job.operation is Operation.INSERT_OVERWRITE_TABLE:
+        return replaced_groups(slices, None)
+    if job.operation is Operation.INSERT_OVERWRITE:
+        named = job.opts.get_typed(options.STATIC_OVERWRITE_PARTITIONS)
+        return replaced_groups(slices, named or touched_partitions(stats))
+    return None

@@ -1,0 +1,132 @@
+"""Rows of a file group whose places in it are not known yet: they are found by key, in the task that writes the group.
+
+That is what an index is good for that knows the file group of a key by the key alone: nothing is looked up before the
+rows are where they are needed, and the keys of base files are read only by the tasks that read these files anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.columns import RECORD_KEY
+from pyhudi.merge.dedupe import Dedupe, dedupe
+from pyhudi.storage import Storage
+from pyhudi.write.basereader import open_base
+from pyhudi.write.held import HeldRows
+from pyhudi.write.incoming import GroupedRows, GroupKey, deleted
+
+Index = npt.NDArray[np.int64]
+_KEY_SCHEMA = pa.schema([(RECORD_KEY, pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedWrite:
+    """How rows without places are written. ``match``: those whose keys the base file has are updates and deletes of its
+    rows; otherwise all are new. ``dedupe``: how rows of one key are merged before (None: they are not)."""
+
+    match: bool = True
+    dedupe: Dedupe | None = None
+
+
+class KeyedRows:
+    """The rows of one file group, split into those that change a row of its base file and new ones.
+
+    Gives them as `GroupedRows` does.
+    """
+
+    def __init__(self, rows: HeldRows, base_keys: pa.ChunkedArray | None) -> None:
+        self._rows = rows
+        self._new = np.ones(rows.num_rows, dtype=np.bool_)
+        self._positions: Index = np.zeros(0, dtype=np.int64)
+        self._numbers: Index = np.zeros(0, dtype=np.int64)
+        self._next = 0
+        if base_keys is not None and rows.num_rows:
+            self._positions, self._numbers = match_keys(base_keys, rows.column(RECORD_KEY))
+            self._new[self._numbers] = False
+
+    def updates_below(self, _: GroupKey, limit: int) -> tuple[pa.RecordBatch, Index] | None:
+        """Take the rows that change base rows before ``limit``: the rows and their positions, ascending."""
+        end = int(np.searchsorted(self._positions, limit, side="left"))
+        start, self._next = self._next, end
+        if start >= end:
+            return None
+        return self._rows.take(self._numbers[start:end]), self._positions[start:end]
+
+    def inserts(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
+        """Take the new records, batch by batch; deletes of records that are nowhere are left out."""
+        for batch in self._rows.chosen(self._new):
+            gone = deleted(batch)
+            yield batch.filter(pa.array(~gone)) if gone.any() else batch
+
+    def rest(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
+        """Take all rows, batch by batch."""
+        yield from self._rows.chosen(np.ones(self._rows.num_rows, dtype=np.bool_))
+
+
+def match_keys(base: pa.ChunkedArray, incoming: pa.ChunkedArray) -> tuple[Index, Index]:
+    """Pairs of a position in *base* and the number of a row of *incoming* with the same key, by ascending position,
+    then number. Keys may be repeated on both sides."""
+    encoded = _one(incoming).dictionary_encode()
+    texts = encoded.dictionary
+    found = pc.index_in(base if texts.type == base.type else base.cast(texts.type), value_set=texts)
+    hit = pc.is_valid(found)
+    positions: Index = np.flatnonzero(hit.to_numpy()).astype(np.int64)
+    codes = found.drop_null().to_numpy().astype(np.int64)
+    mine = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    order: Index = np.argsort(mine, kind="stable")
+    counts = np.bincount(mine, minlength=len(encoded.dictionary))
+    starts = np.cumsum(counts) - counts
+    if len(mine) == len(encoded.dictionary):
+        return positions, order[starts[codes]]
+    repeats = counts[codes]
+    within = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+    return np.repeat(positions, repeats), order[np.repeat(starts[codes], repeats) + within]
+
+
+def hold(rows: GroupedRows, key: GroupKey, how: KeyedWrite, held: HeldRows) -> None:
+    """Read a group to its end into *held*, with one row for each key if that is wanted."""
+    if how.dedupe is None:
+        for batch in rows.rest(key):
+            held.add(batch)
+        held.finish()
+        return
+    with HeldRows(held.memory_size) as all_rows:
+        for batch in rows.rest(key):
+            all_rows.add(batch)
+        all_rows.finish()
+        repeated = _repeated(all_rows.column(RECORD_KEY))
+        for batch in all_rows.chosen(~repeated):
+            held.add(batch)
+        several = list(all_rows.chosen(repeated))
+        if several:
+            held.add(dedupe(pa.concat_batches(several), how.dedupe))
+        held.finish()
+
+
+def base_keys(storage: Storage, path: str) -> pa.ChunkedArray:
+    """The record keys of a base file, row by row."""
+    with open_base(storage, path) as base:
+        chunks = [batch.column(0).cast(pa.string()) for batch in base.batches(_KEY_SCHEMA)]
+    return pa.chunked_array(chunks, pa.string())
+
+
+def _repeated(keys: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Which keys come more than once."""
+    if not len(keys):
+        return np.zeros(0, dtype=np.bool_)
+    codes = _one(keys).dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    repeated: npt.NDArray[np.bool_] = (np.bincount(codes) > 1)[codes]
+    return repeated
+
+
+def _one(keys: pa.ChunkedArray) -> pa.Array:
+    """The keys in one piece, whatever they take."""
+    if keys.num_chunks == 1:
+        return keys.chunk(0)
+    return pa.concat_arrays([chunk.cast(pa.large_string()) for chunk in keys.chunks])

@@ -1,0 +1,212 @@
+"""The simple bucket index: buckets as Spark computes them, and tables written with it."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from tests.spark.model import Model, Row, frame, options, rows_of
+
+from pyhudi.errors import ConfigError, RecordKeyError, UnsupportedTableError
+from pyhudi.format.columns import RECORD_KEY
+from pyhudi.hudi_table import HudiTable
+from pyhudi.index.bucketing import Bucketing
+from pyhudi.index.hashing import bucket_of as bucket_of_key
+from pyhudi.index.hashing import java_hash as java_hash_of
+from pyhudi.keygen import KeySpec
+from pyhudi.spark.buckets import bucket_of, java_hash
+from pyhudi.spark.writer import write
+from pyhudi.table.keygen_type import KeyGenType
+
+_TEXTS = [
+    "",
+    "k0001",
+    "polygenelubricants",
+    "24 characters, not more.",
+    "25 characters, no fewer.!",
+    "an even longer text, as keys made of several fields or of random numbers are",
+    "kéy中",
+    "\U0001f600 beyond the plane \U0001f680",
+    "12:30:00",
+    "a,b",
+    "a,b:c",
+    "id:k1",
+    "id:k1,name:x",
+    "id:k1,name:",
+    "id:__null__,name:__empty__",
+    "id:a,b:c,name:x",
+    "id:a,b,name:x,y",
+    "id:2024-01-01 12:30,name:x",
+    "id:an identifier of more than 24 characters,name:é",
+]
+
+
+def test_spark_computes_the_hash_of_java(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([(text,) for text in _TEXTS], "text string")
+    found = {row[0]: row[1] for row in rows.select("text", java_hash(F.col("text"))).collect()}
+    assert found == {text: java_hash_of(text) for text in _TEXTS}
+
+
+@pytest.mark.parametrize(
+    ("record_fields", "fields", "splits_any"),
+    [
+        (*names, splits)
+        for names, splits in product(
+            [
+                (("id",), ("id",)),
+                (("id", "name"), ("id",)),
+                (("id", "name"), ("name",)),
+                (("id", "name"), ("id", "name")),
+            ],
+            [False, True],
+        )
+    ],
+)
+def test_spark_computes_the_bucket_of_a_key(
+    spark: SparkSession, record_fields: tuple[str, ...], fields: tuple[str, ...], splits_any: bool
+) -> None:
+    spec = KeySpec(KeyGenType.COMPLEX, record_fields, len(record_fields) > 1, ())
+    bucketing = Bucketing(fields, 1_000_003, splits_any)
+    rows = spark.createDataFrame([(text,) for text in _TEXTS], f"{RECORD_KEY} string")
+    found = {row[0]: row[1] for row in rows.select(RECORD_KEY, bucket_of(spec, bucketing)).collect()}
+    expected = {text: bucket_of_key(text, fields, 1_000_003, splits_any=splits_any) for text in _TEXTS}
+    assert found == expected
+
+
+BUCKETS = 4
+_EVENT_TIME = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+
+
+def batch(start: int, stop: int, ts: int, v: str) -> list[Row]:
+    return [(f"k{i:03d}", f"p{i % 2}", ts, v) for i in range(start, stop)]
+
+
+def bucketed(operation: str, table_type: str, version: int = 9, **more: Any) -> dict[str, Any]:
+    """Options of a write with the bucket index to a table that goes by event time."""
+    kind: dict[str, Any] = {
+        "hoodie__datasource__write__table__type": table_type,
+        "hoodie__write__table__version": version,
+        "hoodie__index__type": "BUCKET",
+        "hoodie__bucket__index__num__buckets": BUCKETS,
+    }
+    if version == 6:
+        kind["hoodie__datasource__write__payload__class"] = _EVENT_TIME
+    return options(operation, **{**kind, **more})
+
+
+def check_files(path: str) -> None:
+    """Every bucket of a partition has one file group, with the keys that belong there."""
+    slices = HudiTable.for_path(path).inspect.file_slices().to_pylist()
+    groups = [(row["partition"], row["file_id"]) for row in slices]
+    assert len({(partition, file_id[:8]) for partition, file_id in groups}) == len(groups)
+    assert all(re.fullmatch(r"0000000[0-3]-.{27}-0", file_id) for _, file_id in groups)
+    for row in HudiTable.for_path(path).scan(columns=[RECORD_KEY, "_hoodie_file_name"]).to_arrow().to_pylist():
+        assert int(row["_hoodie_file_name"][:8]) == bucket_of_key(row[RECORD_KEY], ["id"], BUCKETS)
+
+
+@pytest.mark.parametrize(("table_type", "version"), [("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 9), ("MERGE_ON_READ", 6)])
+def test_all_operations_one_after_the_other(spark: SparkSession, tmp_path: Path, table_type: str, version: int) -> None:
+    path, model = str(tmp_path / "table"), Model()
+
+    def step(operation: str, rows: list[Row], **extra: Any) -> None:
+        result = write(frame(spark, rows), path, bucketed(operation, table_type, version, **extra), "append")
+        assert result.instant is not None
+        assert rows_of(path) == model.rows, operation
+        check_files(path)
+
+    rows = batch(0, 40, 10, "first")
+    model.upsert(rows)
+    step("upsert", rows)
+
+    # older, equal and newer versions, a key twice in the batch, new keys
+    rows = [*batch(0, 5, 9, "old"), *batch(5, 10, 10, "tie"), *batch(10, 20, 11, "new"), *batch(40, 45, 1, "fresh")]
+    rows += [("k021", "p1", 15, "twice, stronger"), ("k021", "p1", 14, "twice")]
+    model.upsert(rows)
+    step("upsert", rows)
+
+    gone = [*batch(0, 3, 0, ""), ("nobody", "p1", 0, ""), ("k002", "p1", 0, ""), ("k003", "elsewhere", 0, "")]
+    model.delete(gone)
+    step("delete", gone)
+
+    rows = [*batch(100, 103, 1, "inserted"), ("x", "fresh", 1, "inserted")]
+    model.upsert(rows)
+    step("insert", rows)
+
+    rows = batch(200, 220, 1, "bulk")
+    model.upsert(rows)
+    step("bulk_insert", rows)
+
+    # keys that the table has are left out
+    rows = batch(215, 225, 5, "dropped or new")
+    model.upsert(rows[5:])
+    step("insert", rows, hoodie__datasource__insert__dup__policy="drop")
+
+    rows = [("a", "p1", 1, "overwritten"), ("b", "other", 1, "overwritten")]
+    model.drop("p1", "other")
+    model.upsert(rows)
+    step("insert_overwrite", rows)
+
+    rows = batch(0, 30, 50, "last")
+    model.upsert(rows)
+    step("upsert", rows)
+
+    rows = batch(0, 3, 1, "alone")
+    model.records.clear()
+    model.upsert(rows)
+    step("insert_overwrite_table", rows)
+
+
+def test_settings_that_are_not_those_of_the_table_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    write(frame(spark, batch(0, 30, 1, "a")), path, bucketed("upsert", "COPY_ON_WRITE"))
+    rows = frame(spark, batch(0, 3, 2, "b"))
+    for wrong in (
+        {"hoodie__bucket__index__num__buckets": 2},
+        {"hoodie__bucket__index__num__buckets": 1024},
+        {"hoodie__bucket__index__hash__field": "v"},
+    ):
+        with pytest.raises(ConfigError, match="bucket"):
+            write(rows, path, bucketed("upsert", "COPY_ON_WRITE", **wrong))
+    with pytest.raises(UnsupportedTableError, match="bucket index"):
+        write(rows, path, options("upsert"))
+    assert HudiTable.for_path(path).history().num_rows == 1
+    with pytest.raises(RecordKeyError, match="already"):
+        write(rows, path, bucketed("insert", "COPY_ON_WRITE", hoodie__datasource__insert__dup__policy="fail"))
+    other = str(tmp_path / "other")
+    write(frame(spark, batch(0, 30, 1, "a")), other, options("upsert"))
+    with pytest.raises(UnsupportedTableError, match="not written with the bucket index"):
+        write(rows, other, bucketed("upsert", "COPY_ON_WRITE"))
+
+
+def test_a_table_with_buckets_takes_the_place_of_another(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    write(frame(spark, batch(0, 30, 1, "a")), path, options("upsert"))
+    rows = batch(0, 9, 2, "b")
+    write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ"), "overwrite")
+    model = Model()
+    model.upsert(rows)
+    assert rows_of(path) == model.rows
+    check_files(path)
+
+
+def test_reads_leave_out_buckets(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    write(frame(spark, batch(0, 80, 1, "a")), path, bucketed("upsert", "COPY_ON_WRITE"))
+    settings = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": BUCKETS}
+    table = HudiTable.for_path(path, settings)
+    assert table.scan().plan().tasks.num_rows == 2 * BUCKETS
+    for condition in ([("id", "=", "k007")], [("id", "in", ["k007", "k009"]), ("part", "=", "p1")]):
+        found = table.scan(filter=condition)
+        wanted = {bucket_of_key(key, ["id"], BUCKETS) for key in ("k007", "k009")[: 1 if len(condition) == 1 else 2]}
+        assert {int(task[:8]) for task in found.plan().tasks["file_id"].to_pylist()} == wanted
+        assert found.to_arrow().num_rows == len(condition)
+    for condition in ([("id", ">", "k007")], [[("id", "=", "k007")], [("ts", "=", 1)]]):
+        assert table.scan(filter=condition).plan().tasks.num_rows == 2 * BUCKETS
+    wrong = HudiTable.for_path(path, {**settings, "hoodie.bucket.index.num.buckets": 512})
+    with pytest.raises(ConfigError, match="bucket"):
+        wrong.scan(filter=[("id", "=", "k007")]).to_arrow()
