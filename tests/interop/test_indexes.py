@@ -102,6 +102,21 @@ def test_buckets_in_turns(
     assert len({(row["partition"], row["file_id"][:8]) for row in groups}) == len(groups)
 
 
+@pytest.mark.parametrize("oracle", ["1.0.2", "1.2.0"], indirect=True)
+def test_consistent_hashing_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
+    engine = {
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    }
+    for first, second in (("theirs", "ours"), ("ours", "theirs")):
+        both = Table(tmp_path / first, oracle, spark, {**OPTIONS, **SIMPLE, **engine})
+        both.write(first, rows(0, 20, 1, "a"))
+        both.write(second, rows(10, 30, 2, "b"))
+        both.write(first, rows(5, 35, 3, "c"))
+        both.write(second, rows(0, 4, 4, ""), "delete")
+        both.check()
+
+
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_apache_hudi_goes_on_with_our_buckets(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     both = Table(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE})

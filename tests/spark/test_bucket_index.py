@@ -16,6 +16,7 @@ from pyhudi.errors import ConfigError, RecordKeyError, UnsupportedTableError
 from pyhudi.format.columns import RECORD_KEY
 from pyhudi.hudi_table import HudiTable
 from pyhudi.index.bucketing import Bucketing
+from pyhudi.index.consistent import FIRST_INSTANT, FOLDER, HashingMetadata
 from pyhudi.index.hashing import bucket_of as bucket_of_key
 from pyhudi.index.hashing import java_hash as java_hash_of
 from pyhudi.keygen import KeySpec
@@ -210,3 +211,38 @@ def test_reads_leave_out_buckets(spark: SparkSession, tmp_path: Path) -> None:
     wrong = HudiTable.for_path(path, {**settings, "hoodie.bucket.index.num.buckets": 512})
     with pytest.raises(ConfigError, match="bucket"):
         wrong.scan(filter=[("id", "=", "k007")]).to_arrow()
+
+
+def test_consistent_hashing(spark: SparkSession, tmp_path: Path) -> None:
+    path, model = str(tmp_path / "table"), Model()
+    engine = {"hoodie__index__bucket__engine": "CONSISTENT_HASHING"}
+
+    def step(operation: str, rows: list[Row], **more: Any) -> None:
+        write(frame(spark, rows), path, bucketed(operation, "MERGE_ON_READ", **{**engine, **more}))
+        assert rows_of(path) == model.rows, operation
+        slices = HudiTable.for_path(path).inspect.file_slices().to_pylist()
+        for row in slices:
+            known = HashingMetadata.first(row["partition"], BUCKETS)
+            assert row["file_id"] in known.file_ids()
+            file = tmp_path / "table" / FOLDER / row["partition"] / f"{FIRST_INSTANT}.hashing_meta"
+            assert file.read_bytes() == known.encode()
+
+    rows = batch(0, 40, 10, "first")
+    model.upsert(rows)
+    step("upsert", rows)
+    # the number of buckets counts for new partitions only, and here there is none
+    rows = [*batch(0, 20, 11, "new"), *batch(40, 45, 1, "fresh"), ("k021", "p1", 9, "old")]
+    model.upsert(rows)
+    step("upsert", rows, hoodie__bucket__index__num__buckets=7)
+    gone = [*batch(0, 3, 0, ""), ("nobody", "p1", 0, "")]
+    model.delete(gone)
+    step("delete", gone)
+    rows = [("x", "other", 1, "bulk"), ("y", "p1", 1, "bulk")]
+    model.upsert(rows)
+    step("bulk_insert", rows)
+    with pytest.raises(UnsupportedTableError, match="insert_overwrite: with consistent hashing"):
+        step("insert_overwrite", rows)
+    with pytest.raises(UnsupportedTableError, match="bucket index"):
+        write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ"))
+    with pytest.raises(ConfigError, match="merge-on-read tables only"):
+        write(frame(spark, rows), str(tmp_path / "copies"), bucketed("upsert", "COPY_ON_WRITE", **engine))

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import BucketEngine, IndexType
+from pyhudi.config.values import BucketEngine, IndexType, TableType
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.index.hashing import bucket_of
 
 if TYPE_CHECKING:
-    from pyhudi.keygen import KeyConfig
+    from pyhudi.table.config import TableConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,10 @@ class Bucketing:
     fields: tuple[str, ...]
     buckets: int
     splits_any: bool = False
+    engine: BucketEngine = BucketEngine.SIMPLE
 
     @classmethod
-    def of(cls, config: KeyConfig, opts: Options) -> Bucketing | None:
+    def of(cls, config: TableConfig, opts: Options) -> Bucketing | None:
         """What the options of a write or read say; None: no bucket index.
 
         Raises:
@@ -37,9 +38,9 @@ class Bucketing:
         if opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET:
             return None
         engine = opts.get_typed(options.BUCKET_ENGINE)
-        if engine is not BucketEngine.SIMPLE:
-            raise UnsupportedTableError(
-                f"{options.BUCKET_ENGINE.key}={engine} is not supported yet; only the engine SIMPLE is"
+        if engine is BucketEngine.CONSISTENT_HASHING and config.table_type is not TableType.MERGE_ON_READ:
+            raise ConfigError(
+                f"{options.BUCKET_ENGINE.key}={engine} is for merge-on-read tables only, as in Apache Hudi; take SIMPLE"
             )
         if opts.get_typed(options.BUCKET_PARTITION_EXPRESSIONS):
             raise UnsupportedTableError(
@@ -55,7 +56,7 @@ class Bucketing:
             )
         if not fields:
             raise ConfigError(f"{options.INDEX_TYPE.key}=BUCKET needs record keys: set {options.RECORDKEY_FIELD.key}")
-        return cls(tuple(fields), opts.get_typed(options.INITIAL_BUCKETS), config.version < 8)
+        return cls(tuple(fields), opts.get_typed(options.INITIAL_BUCKETS), config.version < 8, engine)
 
     def bucket_of(self, key: str) -> int:
         """The bucket of a record key."""

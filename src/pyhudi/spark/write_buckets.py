@@ -17,14 +17,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
-from pyhudi.config.values import DuplicatePolicy, IndexType, Operation, TableType
-from pyhudi.errors import RecordKeyError
+from pyhudi.config.values import BucketEngine, DuplicatePolicy, IndexType, Operation, TableType
+from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bucketids import bucket_groups, new_tail
 from pyhudi.index.bucketing import Bucketing
+from pyhudi.index.consistent import known_partitions, load_metadata, store_first
 from pyhudi.merge.dedupe import Dedupe
 from pyhudi.merge.rules import Rules
 from pyhudi.spark.buckets import bucket_of
+from pyhudi.spark.consistent import Locations, located, opened
 from pyhudi.spark.dedupe import mark_deletes
 from pyhudi.spark.frames import small_frame
 from pyhudi.spark.group_plan import combines, duplicate_policy, keys_only, known_instants
@@ -54,28 +56,36 @@ _FEWEST_TASKS = 8
 
 def write_buckets(job: WriteJob) -> WriteResult:
     """Write a job's rows to the file groups of their buckets."""
-    slices, seen = SLICE_SCHEMA.empty_table(), known_instants(None)
+    slices, timeline = SLICE_SCHEMA.empty_table(), None
     if job.client is not None:
         timeline = job.client.active_timeline().timeline
-        slices, seen = _slices(job, timeline), known_instants(timeline)
-        _groups(job, slices)  # refuses a table that was made otherwise, before anything is written
+        slices = _slices(job, timeline)
+    _check(job, slices, timeline)  # refuses a table that was made otherwise, before anything is written
     with job.transaction() as tx:
         profile = None if job.operation is Operation.BULK_INSERT else CommitMetadata(type_name(job.operation))
         tx.to_inflight(profile)
-        if job.client is not None and known_instants(tx.timeline) != seen:
+        if job.client is not None and known_instants(tx.timeline) != known_instants(timeline):
             slices = _slices(job, tx.timeline)
-        stats = write_bucketed(job, tx.instant, slices)
+        stats = write_bucketed(job, tx.instant, slices, tx.timeline)
         return job.commit(tx, job.metadata(stats, _replaced(job, slices, stats)))
 
 
-def write_bucketed(job: WriteJob, instant: str, slices: pa.Table) -> pa.Table:
-    """Write the rows of a job, those of file groups that there are (SLICE_SCHEMA) to these; returns the write stats."""
+def write_bucketed(job: WriteJob, instant: str, slices: pa.Table, timeline: Timeline | None = None) -> pa.Table:
+    """Write the rows of a job, those of file groups that there are (SLICE_SCHEMA) to these; returns the write stats.
+    ``timeline`` is what the write is planned on (None: there is no table yet)."""
     if job.operation in REPLACING:
         slices = slices.slice(0, 0)
-    groups = _groups(job, slices)
+    locations = _check(job, slices, timeline)
     rows = _prepared(job, instant, slices)
+    if combines(job):
+        rows = rows.withColumn(_POSITION, F.monotonically_increasing_id())
+    context = _context(job, instant, slices)
+    if locations is not None:
+        stats = run_upsert(_together(located(rows, locations).withColumn(ROW, _no_row()), job), context)
+        store_first(job.storage, opened(locations, stats))
+        return stats
     rows = rows.withColumn(_BUCKET, bucket_of(job.spec, _bucketing(job)))
-    return run_upsert(_routed(rows, job, groups, slices), _context(job, instant, slices))
+    return run_upsert(_routed(rows, job, bucket_groups(slices), slices), context)
 
 
 def _bucketing(job: WriteJob) -> Bucketing:
@@ -84,20 +94,32 @@ def _bucketing(job: WriteJob) -> Bucketing:
     return found
 
 
-def _groups(job: WriteJob, slices: pa.Table) -> pa.Table:
-    """The file groups of the buckets (BUCKET_GROUPS_SCHEMA), in the order of their slices.
+def _check(job: WriteJob, slices: pa.Table, timeline: Timeline | None) -> Locations | None:
+    """Look whether the table can be written with these settings of the index; returns the places of keys by consistent
+    hashing (None: they follow from the key alone).
 
     Raises:
-        UnsupportedTableError: the table was written with another index, or has log files although it may not.
+        UnsupportedTableError: the table was written with another index, or has log files although it may not, or
+            consistent hashing cannot do the operation.
         ConfigError: it was written with other settings of this one.
     """
+    bucketing = _bucketing(job)
+    if bucketing.engine is BucketEngine.CONSISTENT_HASHING:
+        if job.operation in REPLACING:
+            raise UnsupportedTableError(
+                f"{job.operation.value}: with consistent hashing the new file groups of a partition would have the ids "
+                "of the replaced ones; use delete and upsert"
+            )
+        completed = [] if timeline is None else [instant.requested for instant in timeline.completed()]
+        known = {} if timeline is None else load_metadata(job.storage, known_partitions(job.storage), completed)
+        return Locations.of(bucketing, known, slices)
     if job.operation in REPLACING:
-        return bucket_groups(slices.slice(0, 0))
+        return None
     if job.config.table_type is not TableType.MERGE_ON_READ:
         check_log_free(int(pc.sum(pc.greater(pc.list_value_length(slices["log_paths"]), 0)).as_py() or 0))
-    groups = bucket_groups(slices)
-    check_buckets(job.storage, _bucketing(job), slices, keys=job.config.populate_meta_fields)
-    return groups
+    bucket_groups(slices)
+    check_buckets(job.storage, bucketing, slices, keys=job.config.populate_meta_fields)
+    return None
 
 
 def _slices(job: WriteJob, timeline: Timeline) -> pa.Table:
@@ -130,31 +152,41 @@ def _prepared(job: WriteJob, instant: str, slices: pa.Table) -> DataFrame:
 
 
 def _routed(rows: DataFrame, job: WriteJob, groups: pa.Table, slices: pa.Table) -> DataFrame:
-    """The rows with their file groups, at the tasks that write these, those of one file group together."""
-    order = [PARTITION_PATH, FILE_ID]
-    if combines(job):
-        rows = rows.withColumn(_POSITION, F.monotonically_increasing_id())
-        order.append(_POSITION)
-    opened = F.concat(F.lpad(F.col(_BUCKET).cast("string"), 8, "0"), F.lit(new_tail()))
-    file_id, base_path = opened, F.lit(None).cast("string")
+    """The rows with the file groups of their buckets, at the tasks that write these."""
+    opened_id = F.concat(F.lpad(F.col(_BUCKET).cast("string"), 8, "0"), F.lit(new_tail()))
+    file_id, base_path = opened_id, F.lit(None).cast("string")
     keys, tasks = _placed(slices, job)
     if groups.num_rows:
         known = groups.append_column(TASK, pa.array(keys, pa.int32())).rename_columns(
             [PARTITION_PATH, _BUCKET, _KNOWN_ID, BASE_PATH, TASK]
         )
         rows = rows.join(F.broadcast(small_frame(rows.sparkSession, known)), [PARTITION_PATH, _BUCKET], "left")
-        file_id, base_path = F.coalesce(F.col(_KNOWN_ID), opened), F.col(BASE_PATH)
+        file_id, base_path = F.coalesce(F.col(_KNOWN_ID), opened_id), F.col(BASE_PATH)
     own = [name for name in rows.columns if name not in (_BUCKET, _KNOWN_ID, BASE_PATH, TASK)]
-    added: dict[str, Column] = {FILE_ID: file_id, BASE_PATH: base_path, ROW: F.lit(None).cast("bigint")}
-    asked = _tasks(job)
-    if job.config.table_type is TableType.MERGE_ON_READ or not groups.num_rows:
-        # only the rows matter to the work of a task; how many there are Spark knows when they have been shuffled
-        placed = rows.select(*(quoted([name]) for name in own), *(c.alias(n) for n, c in added.items()))
-        by = [F.col(PARTITION_PATH), F.col(FILE_ID)]
-        return (placed.repartition(asked, *by) if asked else placed.repartition(*by)).sortWithinPartitions(*order)
-    added[TASK] = F.coalesce(F.col(TASK), F.hash(PARTITION_PATH, _BUCKET))
+    added: dict[str, Column] = {FILE_ID: file_id, BASE_PATH: base_path, ROW: _no_row()}
+    merges = job.config.table_type is not TableType.MERGE_ON_READ and groups.num_rows > 0
+    if merges:
+        added[TASK] = F.coalesce(F.col(TASK), F.hash(PARTITION_PATH, _BUCKET))
     placed = rows.select(*(quoted([name]) for name in own), *(c.alias(n) for n, c in added.items()))
-    return placed.repartition(asked or tasks, TASK).sortWithinPartitions(*order)
+    return _together(placed, job, tasks if merges else 0)
+
+
+def _together(rows: DataFrame, job: WriteJob, tasks: int = 0) -> DataFrame:
+    """Rows with their file groups, those of one file group together, in their order.
+
+    With a number of tasks rows have the placement keys of these. Otherwise only the rows matter to the work of a task,
+    and how many there are Spark knows when they have been shuffled.
+    """
+    order = [PARTITION_PATH, FILE_ID, *([_POSITION] if _POSITION in rows.columns else [])]
+    asked = _tasks(job)
+    if tasks:
+        return rows.repartition(asked or tasks, TASK).sortWithinPartitions(*order)
+    by = [F.col(PARTITION_PATH), F.col(FILE_ID)]
+    return (rows.repartition(asked, *by) if asked else rows.repartition(*by)).sortWithinPartitions(*order)
+
+
+def _no_row() -> Column:
+    return F.lit(None).cast("bigint")
 
 
 def _placed(slices: pa.Table, job: WriteJob) -> tuple[npt.NDArray[np.int32], int]:

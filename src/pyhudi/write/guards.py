@@ -92,6 +92,11 @@ def check_partial(config: TableConfig, operation: Operation, opts: Options, name
 
 def _check_index(index: IndexType, operation: Operation) -> None:
     known = (*KNOWN_INDEXES, IndexType.BUCKET)
+    if index in (IndexType.INMEMORY, IndexType.FLINK_STATE) and operation in FILLING:
+        raise UnsupportedTableError(
+            f"{options.INDEX_TYPE.key}={index}: this index lives in the memory of one writer and forgets all keys when "
+            f"that ends, so that they would be written twice; use one of {', '.join(sorted(known))}"
+        )
     if index not in known and operation in (Operation.UPSERT, Operation.DELETE):
         raise UnsupportedTableError(
             f"{options.INDEX_TYPE.key}={index} is not supported yet; use one of {', '.join(sorted(known))}"
