@@ -15,6 +15,9 @@ WORK = {
     "mor_upsert_02": "merge-on-read upsert 0.2 % + 0.1 % new",
     "mor_upsert_1": "merge-on-read upsert 1 % + 0.1 % new",
     "mor_upsert_10": "merge-on-read upsert 10 % + 0.1 % new",
+    "bucket_upsert_02": "the same with a bucket index, 0.2 %",
+    "bucket_upsert_1": "the same with a bucket index, 1 %",
+    "bucket_upsert_10": "the same with a bucket index, 10 %",
     "compaction": "compaction after merge-on-read upserts",
     "mor_scan_1": "merge-on-read scan after one delta of 1 %",
     "mor_scan_5": "merge-on-read scan after five",
@@ -71,6 +74,11 @@ GOALS = (
     ),
     Goal("mor_upsert_10", 0.12, ("hudi",)),
     Goal("mor_upsert_10", 1.0, ("iceberg",)),
+    *(
+        goal
+        for work in ("upsert_02", "upsert_1", "upsert_10")
+        for goal in (Goal(f"bucket_{work}", 0.3, ("hudi",)), Goal(f"bucket_{work}", 0.6, ("iceberg",), f"mor_{work}"))
+    ),
     Goal("compaction", 0.4, ("hudi",)),
     Goal("compaction", 1.0, ("delta",)),
     *(

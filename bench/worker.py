@@ -76,6 +76,7 @@ def run(job: dict[str, Any], reporter: Reporter) -> None:
         _upserts(engine, data, table, folder, job["repeat"], reporter)
         _merge_on_read_upserts(engine, data, folder, job["repeat"], reporter)
         _compactions(engine, data, folder, job["repeat"], reporter)
+        _bucket_upserts(engine, data, folder, job["repeat"], reporter)
     engine.spark.stop()
 
 
@@ -165,6 +166,17 @@ def _compactions(engine: Engine, data: Dataset, folder: Path, repeat: int, repor
 
     reporter.measure("compaction", repeat, engine.compact, fresh)
     reporter.say(event="check", work="compaction", answer=aggregate(engine.read(last[0])))
+
+
+def _bucket_upserts(engine: Engine, data: Dataset, folder: Path, repeat: int, reporter: Reporter) -> None:
+    """Upserts of merge-on-read tables in which the key says the file group."""
+    if engine.bucket_options is None:
+        return
+    engine.index = engine.bucket_options
+    table = folder / "db" / "buckets"
+    engine.bulk_insert(engine.spark.read.parquet(str(data.lineitem)), table, merge_on_read=True)
+    _upserts(engine, data, table, folder, repeat, reporter, SMALL_SHARES, "bucket_")
+    engine.index = {}
 
 
 def _java(spark: SparkSession) -> str:

@@ -146,7 +146,7 @@ def test_options_that_ask_for_what_is_not_done(spark: SparkSession, table: Path)
 
 def test_indexes_that_are_not_there(spark: SparkSession, table: Path, tmp_path: Path) -> None:
     for path in (table, tmp_path / "new"):
-        with pytest.raises(errors.UnsupportedTableError, match="INMEMORY is not supported yet; use"):
+        with pytest.raises(errors.UnsupportedTableError, match="INMEMORY: this index lives"):
             upsert(frame(spark, ROWS), path, hoodie__index__type="INMEMORY")
     assert not (tmp_path / "new").exists()
 
