@@ -80,3 +80,16 @@ def test_inserts_of_keys_in_other_partitions(spark: SparkSession, tmp_path: Path
         write(rows, path, options("insert", hoodie__datasource__insert__dup__policy="fail", **more))
     write(rows, path, options("insert", hoodie__datasource__write__insert__drop__duplicates=True, **more))
     assert rows_of(path) == [("a", "p", 1, "old"), ("b", "q", 2, "new")]
+
+
+def test_record_indexes_without_a_record_index(spark: SparkSession, tmp_path: Path) -> None:
+    path, more = str(tmp_path / "table"), {"hoodie__index__type": "RECORD_INDEX"}
+    write(frame(spark, [("a", "p", 1, "old"), ("b", "p", 1, "old")]), path, options("insert", **more))
+    write(frame(spark, [("a", "q", 2, "stays"), ("b", "p", 2, "new")]), path, options("upsert", **more))
+    assert rows_of(path) == [("a", "p", 2, "stays"), ("b", "p", 2, "new")]
+    more = {"hoodie__index__type": "GLOBAL_RECORD_LEVEL_INDEX", "hoodie__record__index__update__partition__path": True}
+    write(frame(spark, [("a", "q", 3, "moves")]), path, options("upsert", **more))
+    assert rows_of(path) == [("a", "q", 3, "moves"), ("b", "p", 2, "new")]
+    more = {"hoodie__index__type": "RECORD_LEVEL_INDEX"}
+    write(frame(spark, [("a", "q", 4, "again"), ("a", "p", 1, "another")]), path, options("upsert", **more))
+    assert rows_of(path) == [("a", "p", 1, "another"), ("a", "q", 4, "again"), ("b", "p", 2, "new")]

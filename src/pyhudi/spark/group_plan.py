@@ -43,7 +43,11 @@ _FILLS = frozenset({Operation.UPSERT, Operation.INSERT})
 
 _SERVICES = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
 
-_STAY = {options.SIMPLE_UPDATE_PARTITION_PATH.key: False, options.BLOOM_UPDATE_PARTITION_PATH.key: False}
+_STAY = {
+    options.SIMPLE_UPDATE_PARTITION_PATH.key: False,
+    options.BLOOM_UPDATE_PARTITION_PATH.key: False,
+    options.RECORD_INDEX_UPDATE_PARTITION_PATH.key: False,
+}
 
 
 @dataclass(frozen=True, slots=True)

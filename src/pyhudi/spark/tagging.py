@@ -33,6 +33,12 @@ from pyhudi.write.guards import KNOWN_INDEXES
 __all__ = ["KeyLookup", "tag", "untagged"]
 
 _BLOOM = frozenset({IndexType.BLOOM, IndexType.GLOBAL_BLOOM})
+_MOVES = {
+    IndexType.GLOBAL_SIMPLE: options.SIMPLE_UPDATE_PARTITION_PATH,
+    IndexType.RECORD_INDEX: options.RECORD_INDEX_UPDATE_PARTITION_PATH,
+    IndexType.GLOBAL_RECORD_LEVEL_INDEX: options.RECORD_INDEX_UPDATE_PARTITION_PATH,
+}
+"""What says whether records move to other partitions; of all others the option of the bloom index."""
 _FOUND_PATH, _FOUND_ID = "_pyhudi_file_path", "_pyhudi_old_file_id"
 Keep = Callable[[DataFrame], DataFrame]
 
@@ -150,10 +156,7 @@ class _Search:
         return self._named(kept.select(*own, places[FILE_NO], places[ROW]))
 
     def tag_everywhere(self, hard_deletes: bool) -> DataFrame:
-        update = options.BLOOM_UPDATE_PARTITION_PATH
-        if self.lookup.index is IndexType.GLOBAL_SIMPLE:
-            update = options.SIMPLE_UPDATE_PARTITION_PATH
-        moves = self.lookup.opts.get_typed(update)
+        moves = self.lookup.opts.get_typed(_MOVES.get(self.lookup.index, options.BLOOM_UPDATE_PARTITION_PATH))
         rows = self.rows
         ordering = () if hard_deletes or not moves else self.lookup.ordering_fields
         kept = () if hard_deletes or moves else self.lookup.stored_partition_fields

@@ -15,8 +15,18 @@ from pyhudi.write.settings import partial_columns
 
 FILLING = frozenset({Operation.INSERT, Operation.UPSERT, Operation.DELETE})
 """Operations that write new versions of existing base files, or log files."""
-KNOWN_INDEXES = frozenset({IndexType.SIMPLE, IndexType.GLOBAL_SIMPLE, IndexType.BLOOM, IndexType.GLOBAL_BLOOM})
-"""How keys can be looked up."""
+KNOWN_INDEXES = frozenset(
+    {
+        IndexType.SIMPLE,
+        IndexType.GLOBAL_SIMPLE,
+        IndexType.BLOOM,
+        IndexType.GLOBAL_BLOOM,
+        IndexType.RECORD_INDEX,
+        IndexType.GLOBAL_RECORD_LEVEL_INDEX,
+        IndexType.RECORD_LEVEL_INDEX,
+    }
+)
+"""How keys can be looked up. In a table without a record index they are looked for in its files, as in the original."""
 
 
 def check_writable(config: TableConfig, merging: MergeSettings, operation: Operation, opts: Options) -> None:
