@@ -68,6 +68,14 @@ def test_touched_groups():
     ]
 
 
+def test_a_bucket_is_one_file_group(storage: Storage, version: int):
+    first = "00000003-63b9-435b-8b8d-18c2684745c2-0"
+    other = completed(storage, LATER, [f"a:{first}"])
+    tail = "-0000-4000-8000-000000000000-0"
+    assert against(storage, [f"a:00000003{tail}"], version) == other, "both have opened it"
+    assert against(storage, [f"a:00000004{tail}", f"b:00000003{tail}", f"a:0000000a{tail}"], version) is None
+
+
 def test_only_the_same_group_of_the_same_partition(storage: Storage, version: int):
     other = completed(storage, LATER, ["a:1", "b:2"])
     assert against(storage, ["b:1", "c:2"], version) is None
