@@ -15,6 +15,7 @@ from tests.spark.model import Model, Row, frame, options, rows_of
 from pyhudi.errors import ConfigError, RecordKeyError, UnsupportedTableError
 from pyhudi.format.columns import RECORD_KEY
 from pyhudi.hudi_table import HudiTable
+from pyhudi.index.bucketcounts import BucketCounts
 from pyhudi.index.bucketing import Bucketing
 from pyhudi.index.consistent import FIRST_INSTANT, FOLDER, HashingMetadata
 from pyhudi.index.hashing import bucket_of as bucket_of_key
@@ -72,7 +73,7 @@ def test_spark_computes_the_bucket_of_a_key(
     spark: SparkSession, record_fields: tuple[str, ...], fields: tuple[str, ...], splits_any: bool
 ) -> None:
     spec = KeySpec(KeyGenType.COMPLEX, record_fields, len(record_fields) > 1, ())
-    bucketing = Bucketing(fields, 1_000_003, splits_any)
+    bucketing = Bucketing(fields, BucketCounts(1_000_003), splits_any)
     rows = spark.createDataFrame([(text,) for text in _TEXTS], f"{RECORD_KEY} string")
     found = {row[0]: row[1] for row in rows.select(RECORD_KEY, bucket_of(spec, bucketing)).collect()}
     expected = {text: bucket_of_key(text, fields, 1_000_003, splits_any=splits_any) for text in _TEXTS}
@@ -246,3 +247,26 @@ def test_consistent_hashing(spark: SparkSession, tmp_path: Path) -> None:
         write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ"))
     with pytest.raises(ConfigError, match="merge-on-read tables only"):
         write(frame(spark, rows), str(tmp_path / "copies"), bucketed("upsert", "COPY_ON_WRITE", **engine))
+
+
+def test_numbers_of_buckets_that_differ_between_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    path, model = str(tmp_path / "table"), Model()
+    rules = {"hoodie__bucket__index__partition__expressions": "0$,2;^q,1"}
+    for turn, more in enumerate((rules, {}, rules)):  # the table keeps them
+        rows = [*batch(10 * turn, 10 * turn + 30, turn, f"turn {turn}"), ("x", "q", turn, ""), ("y", "q", turn, "")]
+        model.upsert(rows)
+        write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ", **more))
+        assert rows_of(path) == model.rows
+    slices = HudiTable.for_path(path).inspect.file_slices().to_pylist()
+    assert {(row["partition"], int(row["file_id"][:8])) for row in slices} == {
+        *(("p0", i) for i in range(2)),
+        *(("p1", i) for i in range(BUCKETS)),
+        ("q", 0),
+    }
+    settings = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": BUCKETS}
+    found = HudiTable.for_path(path, settings).scan(filter=[("id", "in", ["x", "k001", "k002"])])
+    assert found.plan().tasks.num_rows < len(slices)
+    assert found.to_arrow().num_rows == 3
+    other = {"hoodie__bucket__index__partition__expressions": "p0,8"}
+    with pytest.raises(ConfigError, match="leave the option out"):
+        write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ", **other))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,20 +11,24 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.config.values import BucketEngine, IndexType, TableType
-from pyhudi.errors import ConfigError, UnsupportedTableError
-from pyhudi.index.hashing import bucket_of
+from pyhudi.errors import ConfigError
+from pyhudi.index.bucketcounts import BucketCounts, load_counts
+from pyhudi.index.hashing import hash_values, list_hash
 
 if TYPE_CHECKING:
+    from pyhudi.storage import Storage
     from pyhudi.table.config import TableConfig
 
 
 @dataclass(frozen=True, slots=True)
 class Bucketing:
-    """``fields`` are the key fields that choose the bucket, ``buckets`` how many a partition has. ``splits_any``: keys
-    are taken apart as release 0.15 does (`pyhudi.index.hashing.hash_values`)."""
+    """``fields`` are the key fields that choose the bucket, ``counts`` say how many a partition has.
+
+    ``splits_any``: keys are taken apart as release 0.15 does (`pyhudi.index.hashing.hash_values`).
+    """
 
     fields: tuple[str, ...]
-    buckets: int
+    counts: BucketCounts
     splits_any: bool = False
     engine: BucketEngine = BucketEngine.SIMPLE
 
@@ -42,11 +47,6 @@ class Bucketing:
             raise ConfigError(
                 f"{options.BUCKET_ENGINE.key}={engine} is for merge-on-read tables only, as in Apache Hudi; take SIMPLE"
             )
-        if opts.get_typed(options.BUCKET_PARTITION_EXPRESSIONS):
-            raise UnsupportedTableError(
-                f"{options.BUCKET_PARTITION_EXPRESSIONS.key}: different numbers of buckets in partitions are not "
-                "supported yet"
-            )
         fields = opts.get_typed(options.BUCKET_HASH_FIELD) or config.record_keys
         strangers = [name for name in fields if name not in config.record_keys]
         if strangers:
@@ -56,35 +56,79 @@ class Bucketing:
             )
         if not fields:
             raise ConfigError(f"{options.INDEX_TYPE.key}=BUCKET needs record keys: set {options.RECORDKEY_FIELD.key}")
-        return cls(tuple(fields), opts.get_typed(options.INITIAL_BUCKETS), config.version < 8, engine)
+        counts = BucketCounts.of(opts)
+        if counts.rules and engine is not BucketEngine.SIMPLE:
+            raise ConfigError(
+                f"{options.BUCKET_PARTITION_EXPRESSIONS.key} goes with {options.BUCKET_ENGINE.key}=SIMPLE only; with "
+                f"{engine} partitions get more buckets as they grow"
+            )
+        return cls(tuple(fields), counts, config.version < 8, engine)
 
-    def bucket_of(self, key: str) -> int:
+    def of_table(self, storage: Storage, completed: Collection[str]) -> Bucketing:
+        """The same with the numbers of buckets that the table keeps, if it does. ``completed`` are the requested times
+        of its completed instants.
+
+        Raises:
+            ConfigError: the options give other numbers.
+        """
+        kept = load_counts(storage, completed) if self.engine is BucketEngine.SIMPLE else None
+        if kept is None:
+            return self
+        if self.counts.rules and self.counts != kept:
+            raise ConfigError(
+                f"{options.BUCKET_PARTITION_EXPRESSIONS.key}={self.counts.text} with {self.counts.default} buckets "
+                f"otherwise, but the table has {kept.text!r} and {kept.default}; leave the option out"
+            )
+        return replace(self, counts=kept)
+
+    @property
+    def buckets(self) -> int:
+        """The number of buckets of partitions that no rule is about."""
+        return self.counts.default
+
+    def hash_of(self, key: str) -> int:
+        """The hash of a record key; the bucket is the rest when it is divided by the number of buckets."""
+        return list_hash(hash_values(key, self.fields, splits_any=self.splits_any))
+
+    def bucket_of(self, key: str, partition: str = "") -> int:
         """The bucket of a record key."""
-        return bucket_of(key, self.fields, self.buckets, splits_any=self.splits_any)
+        return self.hash_of(key) % self.counts.of_partition(partition)
 
-    def check_numbers(self, buckets: pa.Array | pa.ChunkedArray) -> None:
-        """Look whether the buckets that there are (int32) can be of this number of buckets.
+    def counts_of(self, partitions: pa.Array | pa.ChunkedArray) -> pa.Array:
+        """The number of buckets (int32) of each partition."""
+        encoded = _one(partitions).dictionary_encode()
+        counts = [self.counts.of_partition(path) for path in encoded.dictionary.to_pylist()]
+        return pa.array(counts, pa.int32()).take(encoded.indices)
+
+    def check_numbers(self, buckets: pa.Array | pa.ChunkedArray, partitions: pa.Array | pa.ChunkedArray) -> None:
+        """Look whether the buckets that there are (int32) can be of these numbers of buckets.
 
         Raises:
             ConfigError: there are higher numbers.
         """
-        most = pc.max(buckets).as_py()
-        if most is not None and most >= self.buckets:
+        beyond = pc.greater_equal(_one(buckets), self.counts_of(partitions))
+        if pc.any(beyond).as_py():
+            bucket, partition = (_one(column).filter(beyond)[0].as_py() for column in (buckets, partitions))
+            count = self.counts.of_partition(partition)
             raise ConfigError(
-                f"{options.INITIAL_BUCKETS.key}={self.buckets}, but the table has a bucket {most}: it was made with "
-                "more buckets, and the number cannot be changed. Give the number that the table was made with"
+                f"{options.INITIAL_BUCKETS.key}={count}, but partition {partition!r} has a bucket {bucket}: it was "
+                "made with more buckets, and their number cannot be changed. Give the number that it was made with"
             )
 
-    def check_key(self, key: str, bucket: int) -> None:
+    def check_key(self, key: str, bucket: int, partition: str) -> None:
         """Look whether a key that the table has in a bucket belongs there.
 
         Raises:
             ConfigError: it does not, so the table was made with other settings.
         """
-        expected = self.bucket_of(key)
+        expected = self.bucket_of(key, partition)
         if expected != bucket:
             raise ConfigError(
                 f"the table has the key {key!r} in bucket {bucket}, but by {options.INITIAL_BUCKETS.key}="
-                f"{self.buckets} and {options.BUCKET_HASH_FIELD.key}={','.join(self.fields)} it belongs to bucket "
-                f"{expected}; give the values that the table was made with"
+                f"{self.counts.of_partition(partition)} and {options.BUCKET_HASH_FIELD.key}={','.join(self.fields)} it "
+                f"belongs to bucket {expected}; give the values that the table was made with"
             )
+
+
+def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

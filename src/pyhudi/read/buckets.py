@@ -45,29 +45,35 @@ def prune_buckets(
     bucketing = Bucketing.of(table.config, opts)
     if bucketing is None:
         return slices
+    bucketing = bucketing.of_table(table.storage, [i.requested for i in table.active.timeline.completed()])
     wanted = _wanted(bucketing, KeySpec.from_config(table.config, opts), schema, rows.anyof)
     if wanted is None:
         return slices
-    numbers = bucket_numbers(slices["file_id"])
+    numbers = bucket_numbers(slices["file_id"]).combine_chunks()
     if numbers.null_count:
         return slices
     # wrong settings would hide rows
     check_buckets(table.storage, bucketing, slices, keys=table.config.populate_meta_fields)
-    return slices.filter(pc.is_in(numbers, value_set=pa.array(sorted(wanted), pa.int32())))
+    counts = bucketing.counts_of(slices["partition"])
+    keep = pa.repeat(pa.scalar(False), slices.num_rows)
+    for count in pc.unique(counts).to_pylist():
+        buckets = pa.array(sorted({h % count for h in wanted}), pa.int32())
+        keep = pc.or_(keep, pc.and_(pc.equal(counts, count), pc.is_in(numbers, value_set=buckets)))
+    return slices.filter(keep)
 
 
 def _wanted(bucketing: Bucketing, spec: KeySpec, schema: pa.Schema, anyof: Sequence[Sequence[Term]]) -> set[int] | None:
-    """The buckets of a filter's rows; None: any."""
+    """The hashes of a filter's rows; None: any."""
     found: set[int] = set()
     for terms in anyof:
         keys = _key_values(bucketing, spec, schema, terms)
         if keys is None:
             return None
         for values in keys:
-            buckets = _buckets(bucketing, spec, values)
-            if buckets is None:
+            hashes = _hashes(bucketing, spec, values)
+            if hashes is None:
                 return None
-            found |= buckets
+            found |= hashes
     return found
 
 
@@ -91,17 +97,17 @@ def _key_values(
     return list(product(*columns))
 
 
-def _buckets(bucketing: Bucketing, spec: KeySpec, values: tuple[str, ...]) -> set[int] | None:
-    """The buckets of a record with these values; None: it cannot be told from them alone."""
+def _hashes(bucketing: Bucketing, spec: KeySpec, values: tuple[str, ...]) -> set[int] | None:
+    """The hashes of a record with these values; None: they cannot be told from them alone."""
     if len(spec.record_fields) == 1:
         name, value = spec.record_fields[0], values[0]
         forms = [f"{name}:{value}" if spec.named_parts else value]
         if spec.keygen is KeyGenType.COMPLEX:
             forms = [value, f"{name}:{value}"]  # releases before version 9 differ in it
-        return {bucketing.bucket_of(form) for form in forms}
+        return {bucketing.hash_of(form) for form in forms}
     if any("," in value or ":" in value for value in values):
         return None  # what is hashed depends on what else is in the key
-    return {list_hash(values) % bucketing.buckets}
+    return {list_hash(values)}
 
 
 def _text(value: Any, kind: pa.DataType) -> str | None:

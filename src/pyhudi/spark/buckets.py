@@ -8,7 +8,8 @@ from operator import add
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyhudi.format.columns import RECORD_KEY
+from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.index.bucketcounts import BucketCounts
 from pyhudi.index.bucketing import Bucketing
 from pyhudi.keygen import EMPTY_KEY_PART, NULL_KEY_PART, KeySpec
 
@@ -38,7 +39,15 @@ def bucket_of(spec: KeySpec, bucketing: Bucketing) -> Column:
     else:
         hashed = F.when(_is_clean(key, spec), _list_hash(_values(key, spec, bucketing)))
         hashed = hashed.when(looks_named, parsed).otherwise(whole)
-    return F.pmod(hashed.bitwiseAND(F.lit(0x7FFFFFFF)), F.lit(bucketing.buckets)).cast("int")
+    return F.pmod(hashed.bitwiseAND(F.lit(0x7FFFFFFF)), _count(bucketing.counts)).cast("int")
+
+
+def _count(counts: BucketCounts) -> Column:
+    """The number of buckets of a row's partition."""
+    found = F.lit(counts.default)
+    for pattern, count in reversed(counts.rules):
+        found = F.when(F.col(PARTITION_PATH).rlike(pattern), F.lit(count)).otherwise(found)
+    return found
 
 
 def _hash_of_short(text: Column) -> Column:

@@ -20,6 +20,7 @@ from pyhudi.config import options
 from pyhudi.config.values import BucketEngine, DuplicatePolicy, IndexType, Operation, TableType
 from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.index.bucketcounts import store_counts
 from pyhudi.index.bucketids import bucket_groups, new_tail
 from pyhudi.index.bucketing import Bucketing
 from pyhudi.index.consistent import known_partitions, load_metadata, store_first
@@ -85,7 +86,10 @@ def write_bucketed(job: WriteJob, instant: str, slices: pa.Table, timeline: Time
         store_first(job.storage, opened(locations, stats))
         return stats
     rows = rows.withColumn(_BUCKET, bucket_of(job.spec, _bucketing(job)))
-    return run_upsert(_routed(rows, job, bucket_groups(slices), slices), context)
+    stats = run_upsert(_routed(rows, job, bucket_groups(slices), slices), context)
+    if _bucketing(job).counts.rules:
+        store_counts(job.storage, _bucketing(job).counts)
+    return stats
 
 
 def _bucketing(job: WriteJob) -> Bucketing:

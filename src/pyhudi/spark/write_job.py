@@ -60,7 +60,11 @@ class WriteJob:
     @property
     def bucketing(self) -> Bucketing | None:
         """How rows are spread over buckets; None: by another index."""
-        return Bucketing.of(self.config, self.opts)
+        found = Bucketing.of(self.config, self.opts)
+        if found is None or self.client is None:
+            return found
+        completed = [instant.requested for instant in self.client.active_timeline().timeline.completed()]
+        return found.of_table(self.storage, completed)
 
     @property
     def global_keys(self) -> bool:

@@ -35,12 +35,12 @@ def check_buckets(storage: Storage, bucketing: Bucketing, slices: pa.Table, *, k
     Raises:
         ConfigError: they are not.
     """
-    bucketing.check_numbers(bucket_numbers(slices["file_id"]))
+    bucketing.check_numbers(bucket_numbers(slices["file_id"]), slices["partition"])
     with_base = slices.filter(pc.is_valid(slices["base_path"])).slice(0, 1)
     if with_base.num_rows and keys:
         key = read_footer(storage, with_base["base_path"][0].as_py()).min_key
         if key is not None:
-            bucketing.check_key(key, bucket_numbers(with_base["file_id"])[0].as_py())
+            bucketing.check_key(key, bucket_numbers(with_base["file_id"])[0].as_py(), with_base["partition"][0].as_py())
 
 
 def check_not_bucketed(client: TableMetaClient) -> None:
