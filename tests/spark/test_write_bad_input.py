@@ -103,7 +103,7 @@ def test_options_that_contradict_the_table(spark: SparkSession, table: Path) -> 
         write(rows, str(table), options("delete"), "overwrite")
     with unchanged(table, errors.ConfigError, "delete.field is given without hoodie.payload.delete.marker"):
         upsert(rows, table, hoodie__payload__delete__field="v")
-    with unchanged(table, errors.UnsupportedTableError, "BUCKET"):
+    with unchanged(table, errors.UnsupportedTableError, "bucket index"):
         upsert(rows, table, hoodie__index__type="BUCKET")
 
 
