@@ -42,7 +42,9 @@ def check_complete(
     instants = [i for i in counted.completed() if i.action in WRITE_ACTIONS and i.requested >= since]
     sizes = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
     with ThreadPoolExecutor(_READ_THREADS) as pool:
-        for instant, written in zip(instants, pool.map(lambda i: _written(storage, active, i), instants), strict=True):
+        for instant, written in zip(
+            instants, pool.map(lambda i: written_by(storage, active, i), instants), strict=True
+        ):
             for path, size, file_id in _of_partition(written, partition):
                 if newest.get(file_id, "") > instant.requested:
                     continue
@@ -53,7 +55,9 @@ def check_complete(
                     raise MetadataTableError(f"{storage.uri(full)} has {sizes[full]} bytes instead of {size}")
 
 
-def _written(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa.Table:
+def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa.Table:
+    """Return the files that an instant of the metadata table has written (`WRITTEN_SCHEMA`), paths relative to it."""
+
     def make() -> tuple[pa.Table, int]:
         if not active.read(instant):
             # readers of Apache Hudi take a completed file that says nothing

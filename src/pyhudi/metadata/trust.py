@@ -32,10 +32,11 @@ _BUILDS = ("010", "011", "012", "013", "014", "015", "016", "017", "018", "019")
 @dataclass(frozen=True, slots=True)
 class MetadataTimeline:
     """The timeline of a metadata table. ``counted``: its instants as readers see them, which are pending as long as
-    they are pending on the table."""
+    they are pending on the table. ``table``: the table's own timeline."""
 
     active: ActiveTimeline
     counted: Timeline
+    table: Timeline
 
 
 def open_timeline(storage: Storage, config: TableConfig, table: ActiveTimeline) -> MetadataTimeline:
@@ -56,7 +57,7 @@ def open_timeline(storage: Storage, config: TableConfig, table: ActiveTimeline) 
             f"{storage.uri(METADATA_FOLDER)} does not know of {len(missing)} completed writes of the table: {shown}"
         )
     pending = {i.requested for i in data.pending()} | _begun_since(active.timeline, table)
-    return MetadataTimeline(active, Timeline(_as_seen(i, pending) for i in active.timeline))
+    return MetadataTimeline(active, Timeline(_as_seen(i, pending) for i in active.timeline), data)
 
 
 def unknown_writes(metadata: Timeline, data: Timeline) -> list[str]:

@@ -40,10 +40,10 @@ class Term:
             return field.is_null() if self.op in ("=", "==") else field.is_valid()
         kind = _type_of(path, schema)
         if self.op in ("in", "not in"):
-            values = [_literal(v, kind, self.column) for v in self.value]
+            values = [literal(v, kind, self.column) for v in self.value]
             found = field.isin(pa.array([v.as_py() for v in values], values[0].type if values else kind))
             return found & field.is_valid() if self.op == "in" else ~found & field.is_valid()
-        value = _literal(self.value, kind, self.column)
+        value = literal(self.value, kind, self.column)
         match self.op:
             case "=" | "==":
                 return field == value
@@ -167,7 +167,7 @@ def _term(value: Any) -> Term:
     return Term(column, op, operand)
 
 
-def _literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
+def literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
     """The value in the column's type where it fits; numbers that do not fit keep their own type (``int > 1.5``)."""
     natural = value if isinstance(value, pa.Scalar) else _scalar(value, column)
     try:

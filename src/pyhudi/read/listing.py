@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
     from pyhudi.storage.base import Storage
 
-_warned: set[tuple[str, str]] = set()
+_warned: set[str] = set()
 _guard = threading.Lock()
 
 
@@ -52,17 +52,22 @@ class TableFiles:
     def distrust(self, error: HudiError) -> None:
         """Do without the metadata table from now on; warns of it once for each table and reason."""
         self.metadata, self.why = None, f"the metadata table cannot be used: {error}"
+        self._warn(
+            f"the metadata table of {self._table.storage.uri()} is not used, files are listed instead: {error}. "
+            "Apache Hudi builds it anew at its next write if the property hoodie.table.metadata.partitions is removed"
+        )
+
+    def distrust_indexes(self, error: HudiError) -> None:
+        """Warn, once for each table and reason, that no files can be skipped by the metadata table's indexes."""
         root = self._table.storage.uri()
+        self._warn(f"indexes of the metadata table of {root} are not used, more files are read: {error}")
+
+    def _warn(self, text: str) -> None:
         with _guard:
-            known = (root, str(error)) in _warned
-            _warned.add((root, str(error)))
+            known = text in _warned
+            _warned.add(text)
         if not known:
-            warnings.warn(
-                f"the metadata table of {root} is not used, files are listed instead: {error}. The next write of "
-                "Apache Hudi or pyhudi with the property hoodie.table.metadata.partitions removed builds it anew",
-                MetadataTableWarning,
-                stacklevel=5,
-            )
+            warnings.warn(text, MetadataTableWarning, stacklevel=6)
 
     def partitions(self) -> list[str] | None:
         """The partition paths; None where only a listing of everything tells them."""
@@ -81,4 +86,6 @@ class TableFiles:
                 return list_from_metadata(self.metadata, partitions)
             except HudiError as e:
                 self.distrust(e)
+                # what is asked for may have been chosen by the same metadata table
+                return list_files(storage, None)
         return list_files(storage, partitions)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from pyhudi.config import Options
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.keygen.paths import decode_partition_paths, partition_fields
 from pyhudi.read.buckets import prune_buckets
@@ -25,12 +26,12 @@ from pyhudi.read.merged import RenamedSince, slice_context
 from pyhudi.read.query import Query
 from pyhudi.read.renames import Names, SchemaHistory
 from pyhudi.read.selection import select_slices
-from pyhudi.read.table_schema import project, table_schema
+from pyhudi.read.skipping import Skipping
+from pyhudi.read.table_schema import TableSchema, project, table_schema
 from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.schema.types import as_nullable
 
 if TYPE_CHECKING:
-    from pyhudi.config import Options
     from pyhudi.merge.filegroup import SliceContext
     from pyhudi.read.pinned import PinnedTable
 
@@ -46,7 +47,7 @@ class ScanPlan:
     the path and ``exact_<i>`` (see :func:`pyhudi.keygen.paths.decode_partition_paths`).
     ``path_columns``: columns whose values must come from the path: files do not hold them, or the query wants it so.
     ``renamed``: base instants whose files have other names for some columns (see :mod:`pyhudi.read.renames`).
-    ``files_from``: where the names of the files come from.
+    ``files_from``: where the names of the files come from. ``skipped``: what each index left out, or why it did not.
     ``merging``: how slices with log files are merged (None: there are none). ``keys``: columns that are the same in all
     versions of a record.
     """
@@ -63,6 +64,7 @@ class ScanPlan:
     slices_before_pruning: int
     partitions_before_pruning: int
     files_from: str = ""
+    skipped: tuple[str, ...] = ()
     merging: SliceContext | None = None
     keys: frozenset[str] = frozenset()
 
@@ -114,6 +116,7 @@ class ScanPlan:
             lines.append(f"rows        {self.commit_times}")
         if self.filter is not None:
             lines.append(f"filter      {self.filter}")
+        lines += [f"skipping    {line}" for line in self.skipped]
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -138,12 +141,19 @@ def plan_scan(
     query = query or Query(by_completion=table.config.version >= 8)
     _check_supported(table)
     files = TableFiles(table, opts)
-    selection = select_slices(table, query, files)
-    found = table_schema(table, selection.schema_as_of)
+    rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
+    found = None if query.is_incremental else table_schema(table, query.as_of)
+    skipping = _skipping(table, query, found, rows, files, opts)
+
+    def prune(paths: list[str]) -> list[str]:
+        return skipping.partitions(paths, lambda known: _by_path(table, skipping.schema, known, rows))
+
+    selection = select_slices(table, query, files, None if rows is None else prune)
+    if query.is_incremental:
+        found = table_schema(table, selection.schema_as_of)
     if found is None and selection.slices.num_rows:
         raise QueryError("no write of this table has recorded its columns; nothing can be read")
     schema = as_nullable(found.schema) if found is not None else pa.schema([])
-    rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
     wanted = project(schema, list(columns) if columns is not None else None)
     values = _partition_values(table, schema, selection.slices)
     kept = values if rows is None or rows.sql is not None else _prune(table, schema, values, rows)
@@ -151,6 +161,10 @@ def plan_scan(
     if kept.num_rows < values.num_rows:
         tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=kept["partition"].combine_chunks()))
     tasks = prune_buckets(table, schema, tasks, rows, opts)
+    skipping.known_partitions = skipping.known_partitions or len(selection.partitions)
+    tasks = skipping.slices(tasks)
+    left = pc.is_in(kept["partition"], value_set=pc.unique(tasks["partition"]))
+    kept = kept.filter(left)
     has_logs = bool(pc.any(pc.greater(pc.list_value_length(tasks["log_paths"]), 0)).as_py())
     history = SchemaHistory.load(table.storage, table.active.layout) if found and found.has_history else None
     path_columns = _path_columns(table, query, schema)
@@ -166,6 +180,7 @@ def plan_scan(
         renamed={} if history is None else _renamed(history, schema, selection.schema_as_of, tasks),
         slices_before_pruning=selection.slices.num_rows,
         partitions_before_pruning=len(selection.partitions),
+        skipped=tuple(skipping.report),
         files_from=files.source if not query.is_incremental else "the commits of the range",
         merging=slice_context(
             table,
@@ -182,6 +197,36 @@ def plan_scan(
     )
 
 
+def _skipping(
+    table: PinnedTable,
+    query: Query,
+    found: TableSchema | None,
+    rows: RowFilter | None,
+    files: TableFiles,
+    opts: Options | None,
+) -> Skipping:
+    """What leaves out partitions and slices; of an incremental query none, as its schema is not known yet."""
+    schema = as_nullable(found.schema) if found is not None else pa.schema([])
+    return Skipping(
+        table,
+        files,
+        query,
+        schema,
+        rows,
+        opts or Options.parse({}),
+        path_columns=_path_columns(table, query, schema),
+        has_history=found is not None and found.has_history,
+    )
+
+
+def _by_path(table: PinnedTable, schema: pa.Schema, paths: list[str], rows: RowFilter | None) -> list[str]:
+    """The partitions, of those given by path, that can hold rows of the filter by their paths."""
+    if rows is None or rows.sql is not None or not schema.names:
+        return paths
+    kept: list[str] = _prune(table, schema, _values_of(table, schema, paths), rows)["partition"].to_pylist()
+    return kept
+
+
 def _check_supported(table: PinnedTable) -> None:
     if table.config.is_metadata_table:
         raise UnsupportedTableError(
@@ -190,7 +235,10 @@ def _check_supported(table: PinnedTable) -> None:
 
 
 def _partition_values(table: PinnedTable, schema: pa.Schema, slices: pa.Table) -> pa.Table:
-    paths = sorted(pc.unique(slices["partition"]).to_pylist())
+    return _values_of(table, schema, sorted(pc.unique(slices["partition"]).to_pylist()))
+
+
+def _values_of(table: PinnedTable, schema: pa.Schema, paths: list[str]) -> pa.Table:
     decoded = decode_partition_paths(table.config, schema, paths)
     values = pa.table({"partition": pa.array(paths, pa.string())})
     for name in decoded.column_names:

@@ -66,7 +66,7 @@ def select_slices(
         view = FileSystemView.load(table, partitions=wanted, lister=lister)
         read_optimized = query.type is QueryType.READ_OPTIMIZED
         slices = as_slices(view.latest_base_files(query.as_of)) if read_optimized else view.latest_slices(query.as_of)
-        known = view.partitions if partitions is None else partitions
+        known = view.partitions if partitions is None or files is None or files.metadata is None else partitions
         selection = Selection(slices, known, schema_as_of=query.as_of, latest=query.as_of)
     return _restricted(selection, query, table.storage.uri())
 

@@ -1,0 +1,258 @@
+"""What a query need not read, by the indexes of the metadata table; each step says what it did, and why not more.
+
+Partitions go first (their paths, then statistics of partitions), then file slices: by the record index or bloom filters
+where the filter names keys, then by statistics of files. A slice is left out if none of its files can have a value that
+meets the filter, term by term: merging takes every value of a row from one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.config.values import MergeMode
+from pyhudi.errors import HudiError, QueryError
+from pyhudi.metadata.freshness import statistics_are_current
+from pyhudi.read.bounds import Bounds, Mask, excluded
+from pyhudi.read.filters import RowFilter, Term, resolve_column
+from pyhudi.read.keyfiles import BLOOM_FILTERS, RECORD_INDEX, keys_of, locate, not_in_filters
+from pyhudi.read.statistics import COLUMN_STATS, PARTITION_STATS, file_bounds, has_order, partition_bounds
+from pyhudi.schema.columns import RECORD_KEY
+from pyhudi.schema.meta import is_meta_column
+
+if TYPE_CHECKING:
+    from pyhudi.metadata.table import MetadataTable
+    from pyhudi.read.listing import TableFiles
+    from pyhudi.read.pinned import PinnedTable
+    from pyhudi.read.query import Query
+
+
+@dataclass
+class Skipping:
+    """Leaves out partitions and slices for one query; ``report`` has a line for each index."""
+
+    table: PinnedTable
+    files: TableFiles
+    query: Query
+    schema: pa.Schema
+    rows: RowFilter | None
+    opts: Options
+    path_columns: tuple[str, ...] = ()
+    has_history: bool = False
+    report: list[str] = field(default_factory=list)
+    known_partitions: int = 0
+
+    # --- partitions --------------------------------------------------------------------------------------------------
+
+    def partitions(self, paths: list[str], by_path: Callable[[list[str]], list[str]]) -> list[str]:
+        """The partitions that can have rows of the query; ``by_path`` leaves out what paths alone tell."""
+        self.known_partitions = len(paths)
+        kept = by_path(paths)
+        metadata = self._usable()
+        if metadata is None or not kept or not self.table.config.is_partitioned:
+            return kept
+        why = self._why_no_partition_stats(metadata)
+        if why is not None:
+            self.report.append(f"{PARTITION_STATS}: not used: {why}")
+            return kept
+        terms = {term: name for term, name in self._terms().items() if self._has_sound_partition_stats(term)}
+        if not terms:
+            self.report.append(f"{PARTITION_STATS}: not used: no condition on a column whose statistics are sure")
+            return kept
+        paths_kept = pa.array(kept, pa.string())
+        try:
+            out = self._out(terms, lambda name, kind: partition_bounds(metadata, name, kind, paths_kept), sure=True)
+        except HudiError as e:
+            self.files.distrust_indexes(e)
+            self.report.append(f"{PARTITION_STATS}: not used: {e}")
+            return kept
+        self._say(PARTITION_STATS, "partitions", out, terms)
+        return paths_kept.filter(pa.array(~out)).to_pylist()  # type: ignore[no-any-return]
+
+    # --- slices ------------------------------------------------------------------------------------------------------
+
+    def slices(self, slices: pa.Table) -> pa.Table:
+        """The slices (`SLICE_SCHEMA`) that can have rows of the query."""
+        metadata = self._usable()
+        if metadata is None or not slices.num_rows:
+            return slices
+        try:
+            return self._by_statistics(metadata, self._by_keys(metadata, slices))
+        except HudiError as e:
+            self.files.distrust_indexes(e)
+            self.report.append(f"indexes: not used: {e}")
+            return slices
+
+    def _by_keys(self, metadata: MetadataTable, slices: pa.Table) -> pa.Table:
+        assert self.rows is not None
+        keys = keys_of(self.rows, self.schema, self.table.config, self.opts)
+        if keys is None:
+            return slices
+        if RECORD_INDEX in metadata.partitions and self.query.as_of is None:
+            places = locate(metadata, keys)
+            if places is not None:
+                mine = pc.is_in(_groups(slices), value_set=_groups(places))
+                kept = slices.filter(mine)
+                self.report.append(f"{RECORD_INDEX}: {slices.num_rows - kept.num_rows} of {slices.num_rows} slices out")
+                return kept
+        if BLOOM_FILTERS in metadata.partitions:
+            out, asked = not_in_filters(metadata, keys, slices)
+            self.report.append(f"{BLOOM_FILTERS}: {int(out.sum())} of {slices.num_rows} slices out, {asked} asked")
+            return slices.filter(pa.array(~out))
+        return slices
+
+    def _by_statistics(self, metadata: MetadataTable, slices: pa.Table) -> pa.Table:
+        if not slices.num_rows:
+            return slices
+        if COLUMN_STATS not in metadata.partitions:
+            self.report.append(f"{COLUMN_STATS}: not used: the metadata table has none")
+            return slices
+        terms = self._terms()
+        if not terms:
+            self.report.append(f"{COLUMN_STATS}: not used: no condition on a column that can have statistics")
+            return slices
+        files, owner = _files_of(slices)
+        partitions: list[str] = sorted(pc.unique(slices["partition"]).to_pylist())
+        without = np.zeros(files.num_rows, np.bool_)
+        has_logs = pc.greater(pc.list_value_length(slices["log_paths"]), 0).to_numpy(zero_copy_only=False)
+
+        def bounds_of(name: str, kind: pa.DataType) -> Bounds:
+            bounds, found = file_bounds(metadata, name, kind, files, partitions, self.known_partitions)
+            without[:] |= ~found
+            return bounds
+
+        def by_slice(term: Term, mask: Mask) -> Mask:
+            kept = np.bincount(owner[~mask], minlength=slices.num_rows) > 0
+            out: Mask = ~kept
+            return out if self._is_kept_by_merging(term) else out & ~has_logs
+
+        out = self._out(terms, bounds_of, by_slice, count=slices.num_rows)
+        self._say(COLUMN_STATS, "slices", out, terms)
+        if without.any():
+            self.report.append(f"{COLUMN_STATS}: {int(without.sum())} of {files.num_rows} files have no statistics")
+        return slices.filter(pa.array(~out))
+
+    # --- conditions --------------------------------------------------------------------------------------------------
+
+    def _usable(self) -> MetadataTable | None:
+        """The metadata table, if its indexes may be used."""
+        if self.rows is None or self.query.is_incremental:
+            return None
+        why = None
+        if not self.opts.get_typed(options.DATA_SKIPPING_ENABLE):
+            why = f"{options.DATA_SKIPPING_ENABLE.key} is false"
+        elif self.files.metadata is None:
+            why = self.files.why
+        elif not self.rows.anyof:
+            why = "conditions are looked at only if they are written as [(column, op, value), …]"
+        elif self.has_history:
+            why = "columns of the table have been changed by schema evolution, statistics are by name"
+        if why is None:
+            return self.files.metadata
+        line = f"indexes: not used: {why}"
+        if line not in self.report:
+            self.report.append(line)
+        return None
+
+    def _terms(self) -> dict[Term, str]:
+        """Conditions on columns that can have statistics, with the names of the columns there."""
+        assert self.rows is not None
+        found: dict[Term, str] = {}
+        for term in (t for group in self.rows.anyof for t in group):
+            if not isinstance(term.value, Hashable):
+                continue
+            try:
+                steps = resolve_column(term.column, self.schema)
+            except QueryError:
+                continue
+            name = ".".join(steps)
+            if (is_meta_column(name) and name != RECORD_KEY) or steps[0] in self.path_columns:
+                continue
+            if not has_order(self._type(term)) or (term.value is None and len(steps) > 1):
+                continue
+            found[term] = name
+        return found
+
+    def _type(self, term: Term) -> pa.DataType:
+        steps = resolve_column(term.column, self.schema)
+        kind: Any = self.schema
+        return reduce(lambda inside, step: inside.field(step).type, steps, kind)
+
+    def _has_sound_partition_stats(self, term: Term) -> bool:
+        """Whether every file with values surely has a part in them: files without statistics have none, and those are
+        files with long texts, and with what is not a number."""
+        kind = self._type(term)
+        fixed = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
+        return fixed and term.value is not None and "." not in term.column and self._is_kept_by_merging(term)
+
+    def _is_kept_by_merging(self, term: Term) -> bool:
+        """Whether the values of merged rows are those of their files."""
+        config = self.table.config
+        return config.merge_mode is not MergeMode.CUSTOM or term.column in (*config.record_keys, RECORD_KEY)
+
+    def _why_no_partition_stats(self, metadata: MetadataTable) -> str | None:
+        if PARTITION_STATS not in metadata.partitions:
+            return "the metadata table has none"
+        if self.query.as_of is not None:
+            return "they are those of the latest state"
+        return statistics_are_current(metadata, PARTITION_STATS)
+
+    def _out(
+        self,
+        terms: dict[Term, str],
+        bounds_of: Callable[[str, pa.DataType], Bounds],
+        fold: Callable[[Term, Mask], Mask] | None = None,
+        *,
+        count: int | None = None,
+        sure: bool = False,
+    ) -> Mask:
+        """What no group of conditions can be met in; ``sure`` asks that there be no nulls."""
+        assert self.rows is not None
+        bounds: dict[str, Bounds] = {}
+        masks: dict[Term, Mask] = {}
+        for term, name in terms.items():
+            if name not in bounds:
+                bounds[name] = bounds_of(name, self._type(term))
+            mask = excluded(term, bounds[name])
+            if sure:
+                mask &= bounds[name].no_nulls
+            masks[term] = mask if fold is None else fold(term, mask)
+            count = len(masks[term])
+        assert count is not None
+        out = np.ones(count, np.bool_)
+        for group in self.rows.anyof:
+            of_group = np.zeros(count, np.bool_)
+            for term in group:
+                if isinstance(term.value, Hashable) and term in masks:
+                    of_group |= masks[term]
+            out &= of_group
+        return out
+
+    def _say(self, index: str, what: str, out: Mask, terms: dict[Term, str]) -> None:
+        columns = ", ".join(sorted(set(terms.values())))
+        self.report.append(f"{index}: {int(out.sum())} of {len(out)} {what} out, by {columns}")
+
+
+def _files_of(slices: pa.Table) -> tuple[pa.Table, np.ndarray[Any, np.dtype[np.int64]]]:
+    """The names of all files of slices with their partitions, and the row of each one's slice."""
+    base = np.flatnonzero(pc.is_valid(slices["base_path"]).to_numpy(zero_copy_only=False))
+    lists = slices["log_paths"].combine_chunks()
+    logs = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
+    owner = np.concatenate([base, logs])
+    paths = pa.concat_arrays(
+        [slices["base_path"].combine_chunks().drop_null(), pc.list_flatten(lists).cast(pa.string())]
+    )
+    names = pc.replace_substring_regex(paths, "^.*/", "")
+    partitions = slices["partition"].combine_chunks().take(pa.array(owner))
+    return pa.table({"partition": partitions, "name": names}), owner
+
+
+def _groups(table: pa.Table) -> pa.Array:
+    return pc.binary_join_element_wise(table["partition"], table["file_id"], "\0").combine_chunks()

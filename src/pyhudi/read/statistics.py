@@ -1,0 +1,130 @@
+"""Column and partition statistics of the metadata table as bounds of typed values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.metadata import keys
+from pyhudi.metadata.records import COLUMN_STATS as PAYLOAD
+from pyhudi.metadata.stats_values import unwrap
+from pyhudi.metadata.table import KEY, MetadataTable
+from pyhudi.read.bounds import Bounds, Mask
+
+if TYPE_CHECKING:
+    from pyhudi.format.avrosteps import Wanted
+
+COLUMN_STATS, PARTITION_STATS = "column_stats", "partition_stats"
+"""Partitions of the metadata table."""
+
+_FIELDS: Wanted = dict.fromkeys(
+    ("fileName", "minValue", "maxValue", "valueCount", "nullCount", "isDeleted", "isTightBound", "valueType")
+)
+_FEW = 4
+"""Up to one in so many of all partitions, statistics are looked up partition by partition."""
+
+
+def has_order(kind: pa.DataType) -> bool:
+    """Whether statistics of columns of a type say anything about comparisons."""
+    return bool(
+        pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_date32(kind)
+        or pa.types.is_timestamp(kind)
+    )
+
+
+def file_bounds(
+    table: MetadataTable,
+    column: str,
+    kind: pa.DataType,
+    files: pa.Table,
+    partitions: Sequence[str],
+    known_partitions: int,
+) -> tuple[Bounds, Mask]:
+    """Return the bounds of a column in each file, and which files have statistics at all.
+
+    ``files`` has the columns ``partition`` and ``name``; ``partitions`` are those it has, ``known_partitions`` how many
+    the table has.
+    """
+    column_id = keys.column_ids([column])[0].as_py()
+    ids = keys.partition_ids(partitions)
+    if len(partitions) * _FEW <= known_partitions:
+        prefixes = [column_id + text for text in ids.to_pylist()]
+        stats = table.prefixes(COLUMN_STATS, prefixes, {PAYLOAD: _FIELDS})
+    else:
+        stats = table.prefixes(COLUMN_STATS, [column_id], {PAYLOAD: _FIELDS})
+    if not stats.num_rows:
+        return _nothing(kind, files.num_rows), np.zeros(files.num_rows, np.bool_)
+    stats = stats.combine_chunks()
+    payload = stats[PAYLOAD].chunk(0)
+    at = _places(stats[KEY].chunk(0), payload.field("fileName"), files, pa.array(partitions, pa.string()), ids)
+    found = at.is_valid()
+    bounds = _bounds(payload.take(at), kind)
+    return bounds, found.to_numpy(zero_copy_only=False)
+
+
+def partition_bounds(table: MetadataTable, column: str, kind: pa.DataType, partitions: pa.Array) -> Bounds:
+    """Return the bounds of a column in each partition, given by path; nothing is known of those without statistics."""
+    wanted = keys.partition_stats_keys(pa.array([column] * len(partitions), pa.string()), partitions)
+    stats = table.lookup(PARTITION_STATS, wanted, {PAYLOAD: _FIELDS})
+    if not stats.num_rows:
+        return _nothing(kind, len(partitions))
+    stats = stats.combine_chunks()
+    at = pc.index_in(wanted, value_set=stats[KEY].chunk(0))
+    return _bounds(stats[PAYLOAD].chunk(0).take(at), kind)
+
+
+def _places(key: pa.Array, names: pa.Array, files: pa.Table, partitions: pa.Array, ids: pa.Array) -> pa.Array:
+    """Where the statistics of each file are; null where they are not."""
+    wanted = files["name"].combine_chunks()
+    at = pc.index_in(wanted, value_set=names)
+    if pc.count_distinct(names).as_py() == len(names):
+        mine = ids.take(pc.index_in(files["partition"].combine_chunks(), value_set=partitions))
+        theirs = pc.utf8_slice_codeunits(key, keys.SHORT_ID, 2 * keys.SHORT_ID).take(at)
+        same = pc.fill_null(pc.equal(mine, theirs), False)
+        return pc.if_else(same, at, pa.scalar(None, at.type))
+    # files of the same name in several partitions
+    mine = ids.take(pc.index_in(files["partition"].combine_chunks(), value_set=partitions))
+    full = pc.binary_join_element_wise(mine, wanted, "/")
+    theirs = pc.utf8_slice_codeunits(key, keys.SHORT_ID, 2 * keys.SHORT_ID)
+    return pc.index_in(full, value_set=pc.binary_join_element_wise(theirs, names, "/"))
+
+
+def _bounds(stats: pa.StructArray, kind: pa.DataType) -> Bounds:
+    """Bounds of statistics; nothing is known where they are null."""
+    types = stats.field("valueType") if stats.type.get_field_index("valueType") >= 0 else None
+    there = stats.is_valid().to_numpy(zero_copy_only=False)
+    least, low_known = unwrap(stats.field("minValue"), kind, types)
+    greatest, high_known = unwrap(stats.field("maxValue"), kind, types)
+    bounded = there & _flags(least.is_valid()) & _flags(greatest.is_valid()) & low_known & high_known
+    if pa.types.is_floating(kind):
+        bounded &= ~(_flags(pc.is_nan(least)) | _flags(pc.is_nan(greatest)))
+    bounded &= ~_flags(pc.greater(least, greatest))
+    rows, nulls = stats.field("valueCount"), stats.field("nullCount")
+    counted = there & _flags(pc.greater(rows, 0)) & _flags(pc.greater_equal(nulls, 0))
+    empty = there & low_known & high_known & ~_flags(least.is_valid()) & ~_flags(greatest.is_valid())
+    # no bounds and not all of them nulls: a file without statistics
+    only_nulls = empty & counted & _flags(pc.equal(rows, nulls))
+    no_nulls = bounded & counted & _flags(pc.equal(nulls, 0))
+    mask = pa.array(bounded)
+    none = pa.scalar(None, kind)
+    return Bounds(pc.if_else(mask, least, none), pc.if_else(mask, greatest, none), only_nulls, no_nulls)
+
+
+def _nothing(kind: pa.DataType, count: int) -> Bounds:
+    none = np.zeros(count, np.bool_)
+    return Bounds(pa.nulls(count, kind), pa.nulls(count, kind), none, none)
+
+
+def _flags(mask: pa.Array) -> Mask:
+    flags: Mask = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
+    return flags

@@ -1,0 +1,369 @@
+"""Data skipping: what is left out never has a row of the answer, whatever the statistics leave unsaid."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from pyhudi.hudi_table import HudiTable
+from pyhudi.metadata.records import RecordType, encode
+from pyhudi.table.listing import list_files
+from tests.golden.expected import unpack
+from tests.metadata_tables import attach, file_lists, grouped, statistics
+from tests.tables import HandMadeTable, at
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("p", pa.string()),
+        ("b", pa.bool_()),
+        ("i", pa.int32()),
+        ("l", pa.int64()),
+        ("f", pa.float32()),
+        ("d", pa.float64()),
+        ("s", pa.string()),
+        ("m", pa.decimal128(12, 2)),
+        ("day", pa.date32()),
+        ("t", pa.timestamp("us", "UTC")),
+        ("x", pa.struct([("y", pa.int32())])),
+    ]
+)
+COLUMNS = ("b", "i", "l", "f", "d", "s", "m", "day", "t", "x.y")
+OFF = {"hoodie.enable.data.skipping": "false"}
+NAN = float("nan")
+Rows = Sequence[Mapping[str, Any]]
+
+
+def leaf(rows: pa.Table, column: str) -> pa.Array:
+    array = rows[column.split(".")[0]].combine_chunks()
+    return pc.struct_field(array, "y") if column == "x.y" else array
+
+
+def bounds(values: pa.Array) -> tuple[Any, Any, int]:
+    """As the original's Parquet files have them: none at all where something is not a number."""
+    values_list = values.to_pylist()
+    if any(isinstance(v, float) and math.isnan(v) for v in values_list):
+        return None, None, 0
+    ends = pc.min_max(values)
+    return ends["min"].as_py(), ends["max"].as_py(), values.null_count
+
+
+def build(
+    root: Path,
+    files: Mapping[tuple[str, str], Rows],
+    *,
+    logs: Mapping[tuple[str, str], Rows] | None = None,
+    without: Sequence[tuple[str, str]] = (),
+    change: Mapping[tuple[str, str], tuple[Any, Any, int, int]] | None = None,
+    partition_stats: bool = True,
+    properties: dict[str, str] | None = None,
+) -> HandMadeTable:
+    """A table with statistics of all its files; ``without`` (file, column) some, ``change`` (least, greatest, values,
+    nulls) instead of what is true."""
+    more = dict(properties or {})
+    if logs:
+        more["hoodie.table.type"] = "MERGE_ON_READ"
+    table = HandMadeTable(root, schema=SCHEMA, properties=more)
+    table.write(1, files)
+    if logs:
+        table.log(2, logs)
+    listed, _ = list_files(table.storage, None)
+    names = pc.replace_substring_regex(listed["path"], "^.*/", "")
+    every = pa.table({"partition": listed["partition"], "name": names, "size": listed["size"]}).sort_by("partition")
+    parts, wide = [], []
+    for column in COLUMNS:
+        seen: dict[str, list[tuple[Any, Any, int, int]]] = {}
+        for partition, file_id, kind, name in zip(
+            *(listed[c].to_pylist() for c in ("partition", "file_id", "kind")), names.to_pylist(), strict=True
+        ):
+            rows = (files if kind == "base" else logs or {})[(partition, file_id)]
+            values = leaf(pa.Table.from_pylist([dict(row) for row in rows], SCHEMA), column)
+            low, high, nulls = bounds(values)
+            low, high, count, nulls = (change or {}).get((file_id, column), (low, high, len(values), nulls))
+            seen.setdefault(partition, []).append((low, high, count, nulls))
+            if (file_id, column) not in without:
+                parts.append(
+                    one(RecordType.COLUMN_STATS, column, partition, name, values.type, low, high, count, nulls)
+                )
+        for partition, found in seen.items():
+            lows = [low for low, *_ in found if low is not None]
+            highs = [high for _, high, *_ in found if high is not None]
+            low, high = (min(lows), max(highs)) if lows else (None, None)
+            count, nulls = sum(f[2] for f in found), sum(f[3] for f in found)
+            kind = SCHEMA.field("x").type.field("y").type if column == "x.y" else SCHEMA.field(column).type
+            wide.append(one(RecordType.PARTITION_STATS, column, partition, partition, kind, low, high, count, nulls))
+    key, value = (pa.concat_arrays(column) for column in zip(*parts, strict=True))
+    made = {"files": file_lists(every), "column_stats": grouped(key, value, 2)}
+    if partition_stats:
+        made["partition_stats"] = [tuple(pa.concat_arrays(column) for column in zip(*wide, strict=True))]
+    attach(table.storage, made, at(9))
+    return table
+
+
+def one(
+    kind: RecordType,
+    column: str,
+    partition: str,
+    name: str,
+    arrow: pa.DataType,
+    low: Any,
+    high: Any,
+    n: int,
+    nulls: int,
+) -> tuple[pa.Array, pa.Array]:
+    return statistics(
+        kind,
+        [column],
+        pa.array([partition]),
+        pa.array([name]),
+        pa.array([low], arrow),
+        pa.array([high], arrow),
+        pa.array([n], pa.int64()),
+        pa.array([nulls], pa.int64()),
+    )
+
+
+def ids(table: HandMadeTable, condition: Any, options: dict[str, str] | None = None) -> set[str]:
+    scan = HudiTable.for_path(str(table.root), options).scan(condition, columns=["id"])
+    return set(scan.to_arrow()["id"].to_pylist())
+
+
+def plan(table: HandMadeTable, condition: Any, **more: Any) -> Any:
+    return HudiTable.for_path(str(table.root)).scan(condition, **more).plan()
+
+
+def value(random: np.random.Generator, column: str, file: int) -> Any:
+    """Values of a file lie near each other, so that some files can be left out."""
+    n = int(random.integers(0, 6)) + 4 * file
+    if random.random() < 0.1:
+        return None
+    match column:
+        case "b":
+            return bool(n % 2) if file % 2 else True
+        case "f" | "d":
+            return random.choice([NAN, -0.0, 0.0, n / 10, -n / 10, math.inf], p=[0.03, 0.05, 0.05, 0.7, 0.15, 0.02])
+        case "s":
+            return random.choice(["", "😀", "\uff5e", f"text {n}", f"text {n:03d}"], p=[0.05, 0.1, 0.1, 0.35, 0.4])
+        case "m":
+            return Decimal(n * 37 - 300) / 100
+        case "day":
+            return dt.date(1970, 1, 1) + dt.timedelta(days=n - 5)
+        case "t":
+            return dt.datetime(1969, 12, 31, tzinfo=dt.UTC) + dt.timedelta(hours=3 * n)
+        case _:
+            return n - 6
+
+
+def row(random: np.random.Generator, key: str, partition: str, file: int) -> dict[str, Any]:
+    values = {column: value(random, column, file) for column in COLUMNS if column != "x.y"}
+    y = value(random, "i", file)
+    return {"id": key, "p": partition, **values, "x": None if y is None else {"y": y}}
+
+
+def conditions(random: np.random.Generator, count: int) -> list[Any]:
+    found = []
+    for _ in range(count):
+        groups = []
+        for _ in range(int(random.integers(1, 3))):
+            terms = []
+            for _ in range(int(random.integers(1, 3))):
+                column = str(random.choice(COLUMNS))
+                op = str(random.choice(["=", "!=", "<", "<=", ">", ">=", "in", "not in"]))
+                operands = [value(random, column.replace("x.y", "i"), int(random.integers(0, 8))) for _ in range(3)]
+                operands = [v.item() if isinstance(v, np.generic) else v for v in operands]
+                if op in ("in", "not in"):
+                    terms.append((column, op, operands))
+                elif operands[0] is not None or op in ("=", "!="):
+                    terms.append((column, op, operands[0]))
+            if terms:
+                groups.append(terms)
+        if groups:
+            found.append(groups)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("with_logs", [False, True])
+def test_the_same_rows(seed: int, with_logs: bool, tmp_path: Path):
+    random = np.random.default_rng(seed)
+    files = {
+        (f"p{n % 3}", f"f{n}-0"): [row(random, f"k{n}-{i}", f"p{n % 3}", n) for i in range(int(random.integers(1, 6)))]
+        for n in range(8)
+    }
+    logs = None
+    if with_logs:
+        logs = {
+            key: [row(random, r["id"], key[0], int(random.integers(0, 8))) for r in rows[:2]]
+            for key, rows in list(files.items())[::2]
+        }
+    table = build(tmp_path / "t", files, logs=logs, without=[("f1-0", "i"), ("f2-0", "s"), ("f3-0", "d")])
+    skipped = 0
+    for condition in conditions(random, 40):
+        assert ids(table, condition) == ids(table, condition, OFF), condition
+        skipped += any("0 of" not in line and " out" in line for line in plan(table, condition).skipped)
+    assert skipped > 4
+
+
+def simple(n: int, **values: Any) -> dict[str, Any]:
+    return {"id": f"k{n}", "p": "a", **values}
+
+
+def test_files_and_partitions_are_left_out(tmp_path: Path):
+    files = {(f"p{n // 2}", f"f{n}-0"): [{"id": f"k{n}", "p": f"p{n // 2}", "i": n, "s": f"s{n}"}] for n in range(6)}
+    table = build(tmp_path / "t", files)
+    found = plan(table, [("i", "=", 3)])
+    assert found.tasks["file_id"].to_pylist() == ["f3-0"]
+    assert found.partitions == ["p1"]
+    assert found.skipped == (
+        "partition_stats: 2 of 3 partitions out, by i",
+        "column_stats: 1 of 2 slices out, by i",
+    )
+    assert found.partitions_before_pruning == 3
+    assert "skipping    column_stats: 1 of 2 slices out, by i" in found.explain()
+    assert plan(table, [("s", "=", "s4")]).tasks.num_rows == 1
+    assert "no condition on a column whose statistics are sure" in plan(table, [("s", "=", "s4")]).skipped[0]
+    assert plan(table, [[("i", "=", 0)], [("i", "=", 5)]]).tasks["file_id"].to_pylist() == ["f0-0", "f5-0"]
+    assert plan(table, [("p", "=", "p1"), ("i", ">", 2)]).tasks["file_id"].to_pylist() == ["f3-0"]
+    off = HudiTable.for_path(str(table.root), OFF).scan([("i", "=", 3)]).plan()
+    assert off.tasks.num_rows == 6
+    assert off.skipped == ("indexes: not used: hoodie.enable.data.skipping is false",)
+    assert plan(table, pc.field("i") == 3).tasks.num_rows == 6
+    # statistics of partitions are those of now
+    assert "latest state" in plan(table, [("i", "=", 3)], as_of=at(1)).skipped[0]
+
+
+TRAPS = {
+    "not a number is greater than all": ("d", [NAN, 1.0], (1.0, 1.0, 2, 0), [(">", 5.0), (">=", 5.0), ("!=", 1.0)]),
+    "not a number in the bounds": ("d", [NAN, 7.0], (NAN, NAN, 2, 0), [("=", 7.0), ("<", 8.0), (">", 1.0)]),
+    "minus zero": ("d", [-0.0], (0.0, 0.0, 1, 0), [("=", -0.0), ("=", 0.0), ("<=", 0.0), (">=", 0.0)]),
+    "no bounds is not no values": ("i", [3], (None, None, 1, 0), [("=", 3), (">", 1), ("!=", None)]),
+    "no bounds, and no word on nulls": ("i", [3, None], (None, None, 2, -1), [("=", 3), ("=", None)]),
+    "bounds of nothing": ("s", ["x"], (None, None, 0, 0), [("=", "x"), ("!=", None)]),
+    "bounds the wrong way round": ("i", [3], (5, 1, 1, 0), [("=", 3), (">", 2), ("<", 4)]),
+    "texts in the order of UTF-16": ("s", ["😀", "\uff5e"], ("😀", "\uff5e", 2, 0), [("=", "😀"), (">=", "\uff5e")]),
+    "half of a float": ("f", [0.1], (0.1, 0.1, 1, 0), [("=", 0.1), ("<=", 0.1)]),
+}
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_traps(trap: str, tmp_path: Path):
+    column, values, stats, terms = TRAPS[trap]
+    rows = [simple(i, **{column: v}) for i, v in enumerate(values)]
+    table = build(tmp_path / "t", {("a", "f0-0"): rows}, change={("f0-0", column): stats})
+    for op, operand in terms:
+        assert plan(table, [(column, op, operand)]).tasks.num_rows == 1, (op, operand)
+
+
+def test_files_without_statistics_in_partitions_with_some(tmp_path: Path):
+    """The trap that statistics of partitions are: they know nothing of files without statistics."""
+    files = {("a", "f0-0"): [simple(0, d=1.0, s="a")], ("a", "f1-0"): [simple(1, d=NAN, s="z" * 9000)]}
+    gone = {("f1-0", "s"): (None, None, 1, 0)}
+    table = build(tmp_path / "t", files, change=gone)
+    assert ids(table, [("s", ">", "b")]) == {"k1"}
+    assert ids(table, [("d", "<", 0.5)]) == set()
+    assert plan(table, [("d", ">", 3.0)]).tasks["file_id"].to_pylist() == ["f0-0", "f1-0"]
+
+
+def test_statistics_of_partitions_that_were_left_behind(tmp_path: Path):
+    """A writer that keeps up the list of files alone, as a delta commit of the metadata table tells."""
+    table = build(tmp_path / "t", {("a", "f0-0"): [simple(0, i=1)]}, partition_stats=True)
+    table.write(20, {("a", "f1-0"): [simple(1, i=50)]})
+    from pyhudi.format.filenames import log_file_name
+    from pyhudi.format.log import BlockType, Header
+    from tests.metadata_tables import FOLDER
+    from tests.unit.format.log.samples import block
+
+    listed, _ = list_files(table.storage, ["a"])
+    name = next(path for path in listed["path"].to_pylist() if at(20) in path)
+    size = table.storage.stat(name).size
+    every = pa.table({"partition": ["a"], "name": [name.rpartition("/")[2]], "size": [size]})
+    key, values = file_lists(every)[0]
+    from pyhudi.format.hfilewriter import write_hfile
+    from pyhudi.metadata.records import record_schema
+
+    order = pc.sort_indices(key.cast(pa.binary()))
+    content = write_hfile(key.take(order), values.take(order), schema=record_schema(9))
+    headers = {int(Header.INSTANT_TIME): at(20), int(Header.SCHEMA): record_schema(9)}
+    path = "files/" + log_file_name("files-0000-0", at(20), 1, "0-0-0")
+    table.storage.write(f"{FOLDER}/{path}", block(int(BlockType.HFILE_DATA), headers, content))
+    from pyhudi.timeline.metadata import CommitMetadata, write_stats
+
+    stats = [{"partitionPath": "files", "fileId": "files-0000-0", "path": path, "fileSizeInBytes": 1}]
+    data = CommitMetadata("UPSERT_PREPPED", write_stats(stats), {}).encode(9, "deltacommit")
+    table.storage.write(f"{FOLDER}/.hoodie/timeline/{at(20)}_{at(20)}.deltacommit", data)
+    assert ids(table, [("i", "=", 50)]) == {"k1"}
+    assert "has added files, but nothing to it" in plan(table, [("i", "=", 50)]).skipped[0]
+
+
+def test_merged_rows_take_values_of_several_files(tmp_path: Path):
+    """Partial updates: neither the base file nor the log file alone has a row that meets the filter."""
+    base = {("a", "f0-0"): [simple(0, i=1, l=5)]}
+    logs = {("a", "f0-0"): [simple(0, i=None, l=2)]}
+    table = build(tmp_path / "t", base, logs=logs)
+    assert plan(table, [("i", "=", 1), ("l", "=", 2)]).tasks.num_rows == 1
+    assert plan(table, [("i", "=", 9)]).tasks.num_rows == 0
+
+
+def test_other_mergers_make_other_values(tmp_path: Path):
+    custom = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": "pyhudi.test.sum"}
+    table = build(
+        tmp_path / "t", {("a", "f0-0"): [simple(0, i=1)]}, logs={("a", "f0-0"): [simple(0, i=2)]}, properties=custom
+    )
+    from pyhudi.errors import UnsupportedTableError
+
+    # the plan wants the merger: the slice is not left out
+    with pytest.raises(UnsupportedTableError):
+        plan(table, [("i", "=", 3)])
+    assert plan(table, [("id", "=", "other")], read_optimized=True).tasks.num_rows <= 1
+
+
+def test_keys_by_the_record_index(tmp_path: Path):
+    golden = unpack("v9_mor_meta_all", tmp_path)
+    table = HudiTable.for_path(str(golden.path))
+    every = table.scan(columns=["_hoodie_record_key", "id", "part"]).to_arrow()
+    for text in every["id"].to_pylist():
+        scan = table.scan([("id", "=", text)], columns=["id"])
+        assert scan.to_arrow()["id"].to_pylist() == [text]
+        assert scan.plan().tasks.num_rows == 1
+        assert any("record_index: 1 of 2 slices out" in line for line in scan.plan().skipped)
+    some = every["id"].to_pylist()[:5]
+    assert sorted(table.scan([("_hoodie_record_key", "in", some)]).to_arrow()["id"].to_pylist()) == sorted(some)
+    assert table.scan([("id", "=", "not there")]).plan().tasks.num_rows == 0
+
+
+def test_bloom_filters_for_keys(tmp_path: Path):
+    from pyhudi.format.bloom import BloomFilter
+    from pyhudi.metadata import keys
+
+    files = {("a", f"f{n}-0"): [simple(n)] for n in range(4)}
+    table = build(tmp_path / "t", files)
+    listed, _ = list_files(table.storage, None)
+    names = pc.replace_substring_regex(listed["path"].combine_chunks(), "^.*/", "")
+    payload = pa.table(
+        {
+            "type": ["DYNAMIC_V0"] * 3,
+            "timestamp": [at(1)] * 3,
+            "bloomFilter": [
+                BloomFilter.build(pa.array([f"k{file_id[1]}"])).serialize().encode()
+                for file_id in listed["file_id"].to_pylist()[:3]
+            ],
+        }
+    )
+    key = keys.bloom_filter_keys(listed["partition"].combine_chunks()[:3], names[:3])
+    every = pa.table({"partition": listed["partition"], "name": names, "size": listed["size"]})
+    blooms = grouped(key, encode(RecordType.BLOOM_FILTER, payload, 9), 2)
+    attach(table.storage, {"files": file_lists(every), "bloom_filters": blooms}, at(9))
+    missing = listed["file_id"].to_pylist()[3]
+    for n in range(4):
+        found = plan(table, [("id", "=", f"k{n}")])
+        assert set(found.tasks["file_id"].to_pylist()) == {f"f{n}-0", missing}
+        assert "bloom_filters: " in found.skipped[1]
