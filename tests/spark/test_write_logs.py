@@ -41,7 +41,7 @@ def load(spark: SparkSession, path: Path | str, rows: list[Row], version: int = 
 
 
 def log_files(path: Path | str) -> list[Path]:
-    return sorted(Path(path).rglob(".*.log.*"))
+    return sorted(p for p in Path(path).rglob(".*.log.*") if ".hoodie" not in p.parts)
 
 
 def blocks(path: Path | str) -> list[LogBlock]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.config.option import choice, flag, integer, maybe_choice, maybe_integer, maybe_text, text
+from pyhudi.config.option import choice, flag, integer, maybe_choice, maybe_flag, maybe_integer, maybe_text, names, text
 from pyhudi.config.values import (
     CleanPolicy,
     CompactionTrigger,
@@ -187,8 +187,48 @@ METADATA_ENABLE = flag("hoodie.metadata.enable", True, "Whether the metadata tab
 METADATA_COLUMN_STATS_ENABLE = flag(
     "hoodie.metadata.index.column.stats.enable", True, "Whether the metadata table holds column statistics."
 )
+METADATA_COLUMN_STATS_COLUMNS = names(
+    "hoodie.metadata.index.column.stats.column.list",
+    "Columns that column statistics are kept of, leaves of structs with dots; the first ones of the table when not "
+    "given.",
+)
+METADATA_COLUMN_STATS_MAX_COLUMNS = integer(
+    "hoodie.metadata.index.column.stats.max.columns.to.index",
+    32,
+    "How many columns column statistics are kept of when no columns are named.",
+    least=1,
+)
+METADATA_COLUMN_STATS_FILE_GROUPS = integer(
+    "hoodie.metadata.index.column.stats.file.group.count",
+    2,
+    "File groups of the column statistics, when they are built.",
+    least=1,
+)
+METADATA_PARTITION_STATS_ENABLE = maybe_flag(
+    "hoodie.metadata.index.partition.stats.enable",
+    "Whether the metadata table of a partitioned table holds statistics of whole partitions; they come with column "
+    "statistics, unless this is false.",
+)
+METADATA_PARTITION_STATS_FILE_GROUPS = integer(
+    "hoodie.metadata.index.partition.stats.file.group.count",
+    1,
+    "File groups of the partition statistics, when they are built.",
+    least=1,
+)
 METADATA_BLOOM_ENABLE = flag(
     "hoodie.metadata.index.bloom.filter.enable", False, "Whether the metadata table holds bloom filters."
+)
+METADATA_BLOOM_FILE_GROUPS = integer(
+    "hoodie.metadata.index.bloom.filter.file.group.count",
+    4,
+    "File groups of the bloom filters, when they are built.",
+    least=1,
+)
+METADATA_COMPACT_MAX_DELTA_COMMITS = integer(
+    "hoodie.metadata.compact.max.delta.commits",
+    10,
+    "Delta commits after which the metadata table is compacted.",
+    least=1,
 )
 METADATA_GLOBAL_RECORD_INDEX_ENABLE = flag(
     "hoodie.metadata.global.record.level.index.enable", False, "Whether the metadata table holds the record index."

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError, RecordKeyError
 from pyhudi.format import bloom
+from pyhudi.format.bounds import BoundsRecorder, NanWatch
 from pyhudi.schema.columns import RECORD_KEY
 
 AVRO_SCHEMA_KEY = "parquet.avro.schema"
@@ -29,12 +30,16 @@ _FIRST_RATIO = 0.3
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """A finished base file: rows, bytes, and the least and greatest record key by UTF-8 bytes (None without keys)."""
+    """A finished base file: rows, bytes, and the least and greatest record key by UTF-8 bytes (None without keys).
+
+    ``bounds`` (`pyhudi.format.bounds`) are those of the columns that were asked for.
+    """
 
     num_rows: int
     size: int
     min_key: str | None
     max_key: str | None
+    bounds: pa.StructArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +149,7 @@ class FileWriter(ABC):
         bloom: how the bloom filter of ``key_column`` is made; None leaves filter and key range out.
         constants: columns that are the same in every row, missing in the batches: name → text or None for null.
         earlier: the footer of the file that is rewritten, so that the keys of its rows need not be looked at again.
+        bounds: columns (dotted names are leaves) whose least and greatest values the summary is to tell.
     """
 
     def __init__(
@@ -156,12 +162,15 @@ class FileWriter(ABC):
         key_column: str = RECORD_KEY,
         constants: Mapping[str, str | None] | None = None,
         earlier: Footer | None = None,
+        bounds: pa.Schema | None = None,
     ) -> None:
         self._sink = sink
         self._schema = schema
         self._block_size = block_size
         self._keys = None if bloom is None else KeyRecorder(bloom, earlier)
         self._key_column = key_column
+        self._bounds = bounds
+        self._watch = None if bounds is None else self._new_watch(bounds)
         self._constants = {name: pa.array([value], pa.string()) for name, value in (constants or {}).items()}
         self._output = _open(sink)
         self._start = self._output.tell()
@@ -182,6 +191,14 @@ class FileWriter(ABC):
     @abstractmethod
     def _discard(self) -> None:
         """Let go of what would write a footer later on."""
+
+    @abstractmethod
+    def _new_watch(self, columns: pa.Schema) -> BoundsRecorder | NanWatch:
+        """What looks at all rows for the sake of the columns' bounds."""
+
+    @abstractmethod
+    def _found_bounds(self, columns: pa.Schema) -> pa.StructArray:
+        """The columns' bounds, when the footer is written."""
 
     @property
     def num_rows(self) -> int:
@@ -210,6 +227,8 @@ class FileWriter(ABC):
             laid = self._lay_out(part)
             if self._keys is not None:
                 self._keys.add(laid.column(self._key_column), old=old_keys)
+            if self._watch is not None:
+                self._watch.add(laid)
             self._pending.append(laid)
             self._pending_bytes += sum(column.nbytes for column in laid.columns)
             self._num_rows += part.num_rows
@@ -234,10 +253,11 @@ class FileWriter(ABC):
         self._finish({} if keys is None else keys.footer())
         self._output.flush()
         size = self._output.tell() - self._start
+        bounds = None if self._bounds is None else self._found_bounds(self._bounds)
         self._release()
         if keys is None:
-            return FileSummary(self._num_rows, size, None, None)
-        return FileSummary(self._num_rows, size, keys.min_key, keys.max_key)
+            return FileSummary(self._num_rows, size, None, None, bounds)
+        return FileSummary(self._num_rows, size, keys.min_key, keys.max_key, bounds)
 
     def abort(self) -> None:
         """Drop what waits; a file at a path stays unfinished, for the caller to delete."""

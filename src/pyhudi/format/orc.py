@@ -19,6 +19,7 @@ import pyarrow.orc as po
 from pyhudi.errors import FormatError
 from pyhudi.format import basefile
 from pyhudi.format.basefile import BloomOptions, Footer
+from pyhudi.format.bounds import BoundsRecorder
 from pyhudi.format.orctail import with_user_metadata, writer_timezone
 from pyhudi.schema.columns import RECORD_KEY
 
@@ -43,6 +44,7 @@ class OrcFileWriter(basefile.FileWriter):
         key_column: str = RECORD_KEY,
         constants: Mapping[str, str | None] | None = None,
         earlier: Footer | None = None,
+        bounds: pa.Schema | None = None,
     ) -> None:
         super().__init__(
             sink,
@@ -52,6 +54,7 @@ class OrcFileWriter(basefile.FileWriter):
             key_column=key_column,
             constants=constants,
             earlier=earlier,
+            bounds=bounds,
         )
         self._avro_schema = avro_schema
         self._stored = pa.schema([field.with_type(_stored_type(field.type)) for field in self._schema])
@@ -74,6 +77,13 @@ class OrcFileWriter(basefile.FileWriter):
 
     def _discard(self) -> None:
         self._writer.is_open = False  # else it would write a footer when it is collected
+
+    def _new_watch(self, columns: pa.Schema) -> BoundsRecorder:
+        return BoundsRecorder(columns)
+
+    def _found_bounds(self, columns: pa.Schema) -> pa.StructArray:  # noqa: ARG002 - the recorder knows them
+        assert isinstance(self._watch, BoundsRecorder)
+        return self._watch.finish()
 
 
 class _HeldBack:

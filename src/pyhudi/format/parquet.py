@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pyhudi.errors import ConfigError, FormatError
 from pyhudi.format import basefile
 from pyhudi.format.basefile import BloomOptions, Footer
+from pyhudi.format.bounds import NanWatch, parquet_bounds
 from pyhudi.schema.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
 
 CODECS: Mapping[str, str] = {
@@ -82,6 +83,7 @@ class BaseFileWriter(basefile.FileWriter):
         constants: columns that are the same in every row, missing in the batches: name → text or None for null.
         earlier: the footer of the file that is rewritten, see `FileWriter`.
         repeating: text columns with few distinct values, which wait in memory as dictionaries.
+        bounds: columns whose bounds the summary is to tell, as far as the footer knows them.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class BaseFileWriter(basefile.FileWriter):
         constants: Mapping[str, str | None] | None = None,
         earlier: Footer | None = None,
         repeating: Collection[str] = (),
+        bounds: pa.Schema | None = None,
     ) -> None:
         self._options = options or ParquetOptions()
         super().__init__(
@@ -106,9 +109,11 @@ class BaseFileWriter(basefile.FileWriter):
             key_column=key_column,
             constants=constants,
             earlier=earlier,
+            bounds=bounds,
         )
         self._avro_schema = avro_schema
         self._writer: pq.ParquetWriter | None = None
+        self._footers: list[Any] = []
 
     def _write_block(self, table: pa.Table, arrow_bytes: int) -> None:
         groups = max(1, arrow_bytes // self._options.block_size)
@@ -126,6 +131,13 @@ class BaseFileWriter(basefile.FileWriter):
         if self._writer is not None:
             self._writer.is_open = False  # else it would write a footer when it is collected
 
+    def _new_watch(self, columns: pa.Schema) -> NanWatch:
+        return NanWatch(columns)
+
+    def _found_bounds(self, columns: pa.Schema) -> pa.StructArray:
+        assert isinstance(self._watch, NanWatch)
+        return parquet_bounds(self._footers[0], columns, self._watch.found)
+
     def _open_writer(self, sample: pa.Table | None = None) -> pq.ParquetWriter:
         """Open the file at the first rows, which tell what columns deserve a dictionary."""
         if self._writer is None:
@@ -142,6 +154,7 @@ class BaseFileWriter(basefile.FileWriter):
                 use_compliant_nested_type=True,
                 write_page_index=True,
                 data_page_version="1.0",
+                metadata_collector=self._footers,
             )
         return self._writer
 

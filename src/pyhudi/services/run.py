@@ -134,7 +134,7 @@ def run_plan(client: TableMetaClient, plan: CompactionPlan, opts: Options, runne
         if plan.is_log:
             return nothing
         raise outcome.error()
-    return CompactionResult((outcome.instant.requested,), stats, plan.is_log)
+    return CompactionResult((outcome.instant.requested,), stats.select(WRITE_STAT_SCHEMA.names), plan.is_log)
 
 
 def compact_one(job: CompactionJob, number: int, task: TaskId) -> bytes:

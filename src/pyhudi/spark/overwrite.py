@@ -19,7 +19,7 @@ from pyhudi.spark.write_job import WriteJob
 from pyhudi.table.fsview import SLICE_SCHEMA
 from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.timeline.instants import Action
-from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.timeline.metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.transaction.exchange import exchange_table
 from pyhudi.transaction.outcome import Conflicted
 from pyhudi.transaction.transaction import Transaction
@@ -61,6 +61,7 @@ def _exchange(job: WriteJob, tx: Transaction, stats: pa.Table) -> WriteResult:
         raise outcome.error()
     assert metadata.replaced is not None
     done = outcome.instant
+    written = stats.select(WRITE_STAT_SCHEMA.names)
     return WriteResult(
-        job.storage.uri(), type_name(job.operation), done.requested, done.completion, True, stats, metadata.replaced
+        job.storage.uri(), type_name(job.operation), done.requested, done.completion, True, written, metadata.replaced
     )

@@ -23,7 +23,7 @@ from pyhudi.table.config import TableConfig
 from pyhudi.table.merging import MergeSettings
 from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.table.properties_file import META_FOLDER, PATH
-from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.timeline.metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.transaction.outcome import Conflicted
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.context import WriteContext
@@ -121,7 +121,7 @@ class WriteJob:
             outcome.instant.requested,
             outcome.completion,
             self.client is None,
-            metadata.stats,
+            metadata.stats.select(WRITE_STAT_SCHEMA.names),
             metadata.replaced if metadata.replaced is not None else WriteResult("", "").replaced,
         )
 

@@ -78,6 +78,7 @@ def exchange_table(
             _clear_away(tx.storage, old, new, done.requested, metadata.stats)
         except StorageError as error:
             _log.warning("something of the old table at %s is left behind, unseen: %s", tx.storage.root, error)
+        tx.build_metadata_table(metadata)
 
     outcome = tx.commit(metadata, exclusively=become)
     return (Committed(entered[0]) if isinstance(outcome, Committed) else outcome), metadata

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import ConflictError, TransactionError
-from pyhudi.metadata.detach import detach_metadata_table
+from pyhudi.metadata.maintain import without_unwanted
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active import ActiveTimeline
 from pyhudi.timeline.generator import InstantGenerator
@@ -67,7 +67,7 @@ class PlannedTransaction(Transaction):
                 return None
             if several and entry.state is State.INFLIGHT:
                 _refuse_while_alive(storage, entry, options)
-            self.config = detach_metadata_table(storage, config)
+            self.config = without_unwanted(storage, config, self.typed_options)
             self._rollbacks.clean_up(active, [], options)
             entry = _pending(active, action, instant)
             if entry is not None and entry.state is State.INFLIGHT:

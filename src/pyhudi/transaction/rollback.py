@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from pyhudi.errors import FormatError, InvalidOptionError, TransactionError, UnsupportedTableError
+from pyhudi.errors import (
+    CorruptTableError,
+    FormatError,
+    InvalidOptionError,
+    TransactionError,
+    UnsupportedTableError,
+)
+from pyhudi.metadata.detach import detach_metadata_table, is_attached
+from pyhudi.metadata.undo import record_rollback
+from pyhudi.table.config import TableConfig
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active import ActiveTimeline
 from pyhudi.timeline.gate import WriteGate, open_gates
@@ -122,6 +131,7 @@ class Rollbacks:
         for files in paths.values():
             self.storage.delete_many(files)
         commands = void_appends(self.storage, plan.requests, rollback.requested, plan.instant)
+        self._tell_metadata_table(active, plan, rollback, commands)
         Markers(self.storage, plan.instant).delete()
         keeps_plan = target is not None and (target.action not in _FORGOTTEN or is_clustering(active, target))
         with self.generator.reserve(locked=True) as slot:
@@ -139,6 +149,30 @@ class Rollbacks:
             )
             completion = slot.take(newest(active)) if active.layout.version >= 2 else None
             return active.complete(rollback, metadata.encode(), completion)
+
+    def _tell_metadata_table(
+        self,
+        active: ActiveTimeline,
+        plan: RollbackPlan,
+        rollback: Instant,
+        commands: Mapping[str, Mapping[str, int]],
+    ) -> None:
+        """Take back what the metadata table was told, as long as the write is pending and nobody looks at that."""
+        config = TableConfig.load(self.storage)
+        if not is_attached(config):
+            return
+        files = {
+            partition: {path.rpartition("/")[2]: size for path, size in paths.items()}
+            for partition, paths in commands.items()
+        }
+        try:
+            with self.generator.reserve(locked=True) as slot:
+                record_rollback(
+                    self.storage, config, plan.instant, rollback.requested, files, lambda: slot.take(newest(active))
+                )
+        except (CorruptTableError, FormatError) as failure:
+            _log.warning("the metadata table of %s is taken away: %s", self.storage.root, failure)
+            detach_metadata_table(self.storage, config)
 
     def _outcome(
         self, plan: RollbackPlan, deleted: Mapping[str, list[str]], commands: Mapping[str, Mapping[str, int]]

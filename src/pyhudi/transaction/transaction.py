@@ -1,9 +1,9 @@
 """One write from its announcement to its publication.
 
-``Transaction.begin`` clears away what dead writers left, takes a foreign metadata table out of use, and announces an
-instant. ``to_inflight`` says what is going to be done; then data files and markers are written. ``commit`` deletes
-files that retried tasks left over, looks for writers that were faster, and publishes the instant by creating one file.
-``abort`` rolls the write back. A writer may die anywhere in between: the next ``begin`` rolls it back.
+``Transaction.begin`` clears away what dead writers left and announces an instant. ``to_inflight`` says what is going to
+be done; then data files and markers are written. ``commit`` deletes files that retried tasks left over, looks for
+writers that were faster, tells the metadata table, and publishes the instant by creating one file. ``abort`` rolls the
+write back. A writer may die anywhere in between: the next ``begin`` rolls it back.
 """
 
 from __future__ import annotations
@@ -14,14 +14,24 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from pyhudi.config import Options
 from pyhudi.errors import ConflictError, StorageError, TransactionError
 from pyhudi.metadata.detach import detach_metadata_table
+from pyhudi.metadata.maintain import (
+    IndexDelta,
+    build_all,
+    columns_of,
+    is_enabled,
+    record_commit,
+    without_unwanted,
+)
+from pyhudi.metadata.serve import serve
 from pyhudi.storage.locking import LingeringLock
 from pyhudi.table.config import TableConfig
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active import ActiveTimeline
 from pyhudi.timeline.gate import WriteGate
-from pyhudi.timeline.generator import InstantGenerator
+from pyhudi.timeline.generator import InstantGenerator, Slot
 from pyhudi.timeline.instants import Action, Instant, State
 from pyhudi.timeline.layout import Layout
 from pyhudi.timeline.markers import Markers
@@ -64,6 +74,7 @@ class Transaction:
         self.config = config
         self.operation = operation
         self.options = options
+        self.typed_options = Options.parse(options)
         self._lock = lock
         self._generator = generator
         self._rollbacks = Rollbacks(storage, config.version, generator)
@@ -97,7 +108,7 @@ class Transaction:
             failed = self._rollbacks.failed_writes(active, policy, options)
             self._rollbacks.check(active, failed)
             # before the first change to the timeline: a metadata table must not outlive what it describes
-            self.config = detach_metadata_table(storage, config)
+            self.config = without_unwanted(storage, config, self.typed_options)
             self._rollbacks.clean_up(active, failed, options)
             self.timeline = active.timeline
             requested = slot.take(newest(active))
@@ -151,10 +162,15 @@ class Transaction:
         WriteGate(self.storage, self.instant).open()
 
     def commit(
-        self, metadata: CommitMetadata, *, exclusively: Callable[[Instant], None] | None = None
+        self,
+        metadata: CommitMetadata,
+        *,
+        exclusively: Callable[[Instant], None] | None = None,
+        index: IndexDelta | None = None,
     ) -> Committed | Conflicted:
         """Publish the write, or roll it back because another writer changed the same file groups first.
 
+        The metadata table learns of it first; ``index`` is what the writer itself has done for partitions of it.
         ``exclusively`` is done with the completed instant before any other writer may begin or commit; every write of
         others that is pending, or was completed since this one began, is then a conflict.
 
@@ -177,14 +193,20 @@ class Transaction:
             if conflict is None and exclusively is not None:
                 conflict = find_rival(self.instant, self.timeline, active)
             if conflict is None:
-                config = current_config(self.storage, self.config)
-                self.config = detach_metadata_table(self.storage, config)  # another writer may have built one anew
+                self.config = current_config(self.storage, self.config)
                 content = metadata.encode(version, self.action)
+                if exclusively is None:
+                    self._tell_metadata_table(metadata, active, slot, index)
+                else:
+                    # what comes after it is another table
+                    self.config = detach_metadata_table(self.storage, self.config)
                 completion = slot.take(newest(active)) if active.layout.version >= 2 else None
                 self._lock.ensure_held()
                 done = self._publish(active, content, completion)
                 if exclusively is not None:
                     exclusively(done)
+                else:
+                    self._serve_metadata_table(active, slot)
         if conflict is not None:
             self.abort()
             return conflict
@@ -192,6 +214,41 @@ class Transaction:
         self._entry = done
         self._finish()
         return Committed(done)
+
+    def _tell_metadata_table(
+        self, metadata: CommitMetadata, active: ActiveTimeline, slot: Slot, index: IndexDelta | None
+    ) -> None:
+        self.config = record_commit(
+            self.storage,
+            self.config,
+            self.typed_options,
+            active,
+            self.instant,
+            metadata,
+            lambda: slot.take(newest(active)),
+            index or IndexDelta(),
+        )
+
+    def _serve_metadata_table(self, active: ActiveTimeline, slot: Slot) -> None:
+        """Services of the metadata table. The write is committed by now, whatever happens here."""
+        try:
+            serve(self.storage, self.config, self.typed_options, active, lambda: slot.take(newest(active)))
+        except Exception as failure:  # the next commit tries again
+            _log.warning("the metadata table of %s was not compacted: %s", self.storage.root, failure)
+
+    def build_metadata_table(self, metadata: CommitMetadata) -> None:
+        """Build the metadata table of the table that this write has made out of another one. The write is committed;
+        without a metadata table readers list files. The caller holds the table's lock."""
+        if not is_enabled(self.typed_options):
+            return
+        try:
+            config = TableConfig.load(self.storage)
+            active = ActiveTimeline.load(self.storage, config.layout)
+            columns = columns_of(config, self.typed_options, metadata)
+            with self._generator.reserve(locked=True) as slot:
+                build_all(self.storage, config, self.typed_options, active, columns, lambda: slot.take(newest(active)))
+        except Exception as failure:  # the next write tries again
+            _log.warning("the table at %s has no metadata table yet: %s", self.storage.root, failure)
 
     def _tidy(self, metadata: CommitMetadata) -> None:
         """Delete what retried tasks left over; before the lock is taken, as this may be many files."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.format.bounds import BoundsRecorder
 from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.filenames import parse_names
 from pyhudi.format.log import LogWriter
@@ -49,6 +50,8 @@ class AppendHandle:
         started = time.monotonic()
         base_name = "" if key.base_path is None else key.base_path.rpartition("/")[2]
         slice_names: list[str] = self._known(key, "log_names") or []
+        indexed = self._context.indexed
+        recorder = None if indexed is None else BoundsRecorder(indexed, self._constants(key))
         with self._writer(key, base_name, slice_names) as writer:
             for batch in rows.rest(key):
                 gone = deleted(batch)
@@ -56,8 +59,13 @@ class AppendHandle:
                     deletes = batch.filter(pa.array(gone))
                     writer.delete(self._deletes(deletes), deletes.column(ROW))
                     batch = batch.filter(pa.array(~gone))
-                writer.write(self._layout.lay_out(batch), batch.column(ROW))
+                laid = self._layout.lay_out(batch)
+                if recorder is not None:
+                    recorder.add(laid)
+                writer.write(laid, batch.column(ROW))
             files = writer.close()
+        # of several files each gets the bounds of all
+        bounds = None if recorder is None else recorder.finish()
         by_slice = self._logs.named_by_slice
         return [
             log_stat(
@@ -68,6 +76,7 @@ class AppendHandle:
                 previous=self._instant(key),
                 base_name=base_name if by_slice else "",
                 log_names=[*slice_names, *(f.name for f in files[: i + 1])] if by_slice else [file.name],
+                bounds=bounds,
             )
             for i, file in enumerate(files)
         ]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from pyhudi.format.bounds import BoundsRecorder
 from pyhudi.format.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.filenames import split_paths
 from pyhudi.format.log import NATURAL_COLUMN, LogFile, LogWriter
@@ -51,15 +52,22 @@ def compact_logs(
             compacted_times=list(dict.fromkeys(block.instant or "" for block in found.blocks)),
             constants=None if context.populate_meta_fields else dict.fromkeys(META_COLUMNS),
         ) as writer:
-            _write(writer, state, found, file_slice.partition)
+            recorder = None if context.indexed is None else BoundsRecorder(context.indexed)
+            _write(writer, state, found, file_slice.partition, recorder)
             files = writer.close()
-    stats = [_stat(file_slice, file, logs, started) for file in files]
+    bounds = None if recorder is None else recorder.finish()
+    stats = [_stat(file_slice, file, logs, started, bounds) for file in files]
     return [with_reading(stat, file_slice, found, millis) for stat in stats]
 
 
-def _write(writer: LogWriter, state: LogState, found: OpenSlice, partition: str) -> None:
+def _write(
+    writer: LogWriter, state: LogState, found: OpenSlice, partition: str, recorder: BoundsRecorder | None
+) -> None:
     for records in state.batches(~state.is_delete):
-        writer.write(state.changes(records).rows)
+        rows = state.changes(records).rows
+        if recorder is not None:
+            recorder.add(rows)
+        writer.write(rows)
     fields = found.reader.rules.ordering_fields
     for records in state.batches(state.is_delete):
         gone = state.changes(records)
@@ -73,7 +81,9 @@ def _write(writer: LogWriter, state: LogState, found: OpenSlice, partition: str)
         writer.delete(pa.table(columns))
 
 
-def _stat(file_slice: FileSlice, file: LogFile, logs: LogSettings, started: float) -> Stat:
+def _stat(
+    file_slice: FileSlice, file: LogFile, logs: LogSettings, started: float, bounds: pa.StructArray | None
+) -> Stat:
     names = [path.rpartition("/")[2] for path in file_slice.log_paths] if logs.named_by_slice else []
     return log_stat(
         file_slice.partition,
@@ -83,4 +93,5 @@ def _stat(file_slice: FileSlice, file: LogFile, logs: LogSettings, started: floa
         previous=file_slice.base_instant,
         base_name="",
         log_names=[*names, file.name],
+        bounds=bounds,
     )

@@ -30,6 +30,8 @@ class WriteContext:
     ``keyed``: rows come without their places in base files, which are found by key (None: with them).
     ``partition_metadata_format`` is ``None`` for the usual text form. ``buffer_size`` bounds what a task keeps in
     memory for all its open files. Sizes are bytes.
+    ``indexed`` are the columns (dotted names are leaves) whose least and greatest values in each file go into the
+    metadata table; None: none.
     """
 
     storage: Storage
@@ -49,6 +51,7 @@ class WriteContext:
     partition_metadata_format: FileFormat | None = None
     logs: LogSettings | None = None
     keyed: KeyedWrite | None = None
+    indexed: pa.Schema | None = None
 
     @property
     def file_schema(self) -> pa.Schema:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.basefile import FileSummary, FileWriter, Footer
+from pyhudi.format.bounds import unknown_columns
 from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.filenames import base_file_name
 from pyhudi.format.orc import OrcFileWriter
 from pyhudi.format.parquet import BaseFileWriter
+from pyhudi.metadata.filestats import file_bounds
 from pyhudi.schema.evolution import conform
 from pyhudi.storage import join_path
 from pyhudi.table.partition_metadata import write_partition_metadata
@@ -95,6 +98,7 @@ class BaseFileOutput:
                 context.storage, partition, context.instant, base_format=context.partition_metadata_format
             )
         self._announced = AnnouncedFile(context.storage, context.instant, partition, self.name, io_type)
+        self._context = context
         self._stack = ExitStack()
         try:
             sink = self._stack.enter_context(context.storage.open_output(self.path))
@@ -128,7 +132,14 @@ class BaseFileOutput:
             raise
         self._stack.close()
         self._announced.check()
-        return summary
+        return self._with_all_bounds(summary)
+
+    def _with_all_bounds(self, summary: FileSummary) -> FileSummary:
+        """Look for bounds that the footer does not tell, as it leaves out long texts, in the file itself."""
+        columns = self._context.indexed
+        if columns is None or summary.bounds is None or not unknown_columns(summary.bounds):
+            return summary
+        return replace(summary, bounds=file_bounds(self._context.storage, self.path, columns))
 
     def abort(self) -> None:
         """Drop the file."""
@@ -157,6 +168,7 @@ def _open_writer(
             bloom=bloom,
             constants=constants,
             earlier=earlier,
+            bounds=context.indexed,
         )
     return BaseFileWriter(
         sink,
@@ -167,4 +179,5 @@ def _open_writer(
         constants=constants,
         earlier=earlier,
         repeating=repeating,
+        bounds=context.indexed,
     )

@@ -12,6 +12,9 @@ from pyhudi.format.log import LogOptions, LogSchema
 from pyhudi.format.parquet import CODECS, ParquetOptions
 from pyhudi.merge.ordering import type_of
 from pyhudi.merge.rules import Rules
+from pyhudi.metadata.columns import indexed_columns
+from pyhudi.metadata.home import COLUMN_STATS
+from pyhudi.metadata.maintain import is_enabled, wanted_partitions
 from pyhudi.schema.arrow_avro import from_avro, to_avro
 from pyhudi.schema.meta import add_meta_columns, remove_meta_columns
 from pyhudi.storage import Storage
@@ -174,4 +177,12 @@ def write_context(
         max_file_size=max_file_size(opts, config.base_file_format),
         partition_metadata_format=config.base_file_format if config.partition_metafile_base_format else None,
         logs=logs,
+        indexed=_indexed(schema, config, opts),
     )
+
+
+def _indexed(schema: pa.Schema, config: TableConfig, opts: Options) -> pa.Schema | None:
+    """The columns whose bounds the metadata table wants."""
+    if not is_enabled(opts) or COLUMN_STATS not in {*wanted_partitions(config, opts), *config.metadata_partitions}:
+        return None
+    return indexed_columns(schema, config, opts)

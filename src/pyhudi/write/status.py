@@ -7,14 +7,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.format.basefile import FileSummary
 from pyhudi.format.log import LogFile
+from pyhudi.metadata.filestats import BOUNDS
 from pyhudi.storage import join_path
 from pyhudi.timeline.metadata import NEW_FILE_GROUP, WRITE_STAT_SCHEMA, write_stats
 
+_ORDER = ["partitionPath", "path"]
+
 Stat = dict[str, Any]
-"""One write stat under Hudi's own names."""
+"""One write stat under Hudi's own names, and beside them what the metadata table wants to know: BOUNDS (one row of
+`pyhudi.format.bounds.bounds_type`)."""
 
 
 def file_stat(
@@ -50,6 +55,7 @@ def file_stat(
             "totalUpsertTime": millis if merged else 0,
             "totalCreateTime": 0 if merged else millis,
         },
+        BOUNDS: summary.bounds,
     }
 
 
@@ -62,6 +68,7 @@ def log_stat(
     previous: str,
     base_name: str,
     log_names: Sequence[str],
+    bounds: pa.StructArray | None = None,
 ) -> Stat:
     """The stat of a finished log file.
 
@@ -88,12 +95,18 @@ def log_stat(
             "totalUpsertTime": int((time.monotonic() - started) * 1000),
             "totalCreateTime": 0,
         },
+        BOUNDS: bounds,
     }
 
 
-def encode_stats(stats: Iterable[Stat]) -> bytes:
+def encode_stats(stats: Sequence[Stat]) -> bytes:
     """Pack stats for the way from a task to the driver."""
     table = write_stats(stats)
+    known = next((stat[BOUNDS] for stat in stats if stat.get(BOUNDS) is not None), None)
+    if known is not None:
+        found = (stat.get(BOUNDS) for stat in stats)
+        bounds = pa.concat_arrays([pa.nulls(1, known.type) if one is None else one for one in found])
+        table = table.append_column(BOUNDS, bounds)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
@@ -101,11 +114,17 @@ def encode_stats(stats: Iterable[Stat]) -> bytes:
 
 
 def decode_stats(parts: Iterable[bytes]) -> pa.Table:
-    """Join what the tasks of a write returned, sorted by partition and path so that retries give the same metadata."""
+    """Join what the tasks of a write returned, sorted by partition and path so that retries give the same metadata.
+
+    The table has WRITE_STAT_SCHEMA, and the column BOUNDS if the write gathers those.
+    """
     tables = []
     for part in parts:
         with pa.ipc.open_stream(part) as stream:
             tables.append(stream.read_all())
     if not tables:
         return WRITE_STAT_SCHEMA.empty_table()
-    return pa.concat_tables(tables).sort_by([("partitionPath", "ascending"), ("path", "ascending")])
+    # tasks without files know nothing of the further columns
+    joined = pa.concat_tables(tables, promote_options="default")
+    order = pc.sort_indices(joined.select(_ORDER), sort_keys=[(name, "ascending") for name in _ORDER])
+    return joined.take(order)

@@ -22,7 +22,8 @@ def bulk_insert_task(
     batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId, *, sorted_input: bool = False
 ) -> bytes:
     """Write rows as they come into new file groups of their partitions."""
-    return encode_stats(BulkWriter(context, task, sorted_input=sorted_input).run(batches))
+    stats = BulkWriter(context, task, sorted_input=sorted_input).run(batches)
+    return encode_stats(stats)
 
 
 def upsert_task(batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId) -> bytes:

@@ -19,7 +19,8 @@ from pyhudi.timeline.markers import IOType
 from pyhudi.transaction.outcome import Committed
 from pyhudi.transaction.transaction import Transaction
 
-OPTIONS = {MAX_CLOCK_SKEW: "0"}
+OPTIONS = {MAX_CLOCK_SKEW: "0", "hoodie.metadata.enable": "false"}
+WITH_METADATA = OPTIONS | {"hoodie.metadata.enable": "true"}
 MULTI_WRITER = OPTIONS | {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
 SCHEMA = '{"type":"record","name":"t_record","fields":[]}'
 PROPERTIES = ".hoodie/hoodie.properties"

@@ -33,6 +33,8 @@ from pyhudi.write.status import decode_stats
 from pyhudi.write.task import upsert_task
 
 KEYS = ["a", "b", "c", "d"]
+OPTIONS = {MAX_CLOCK_SKEW: "0", "hoodie.metadata.enable": "false"}
+"""Deaths beside a metadata table are a test of their own."""
 
 
 def opened(folder: Path) -> Storage:
@@ -44,7 +46,7 @@ def update(storage: Storage, key: str, value: int, *, attempts: int = 1) -> None
     """Write a new version of one record to a log file; of several attempts of the task the last one counts."""
     client = TableMetaClient.open(storage)
     version = client.config.version
-    with Transaction.begin(client, Action.DELTA_COMMIT, "UPSERT", {MAX_CLOCK_SKEW: "0"}) as tx:
+    with Transaction.begin(client, Action.DELTA_COMMIT, "UPSERT", OPTIONS) as tx:
         slices = FileSystemView.load(client, tx.timeline).latest_slices()
         profile = {"partitionPath": "x", "fileId": "f-0", "numUpdateWrites": 1}
         profile["prevCommit"] = slices["base_instant"][0].as_py()

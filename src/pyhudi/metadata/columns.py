@@ -1,0 +1,38 @@
+"""Which columns the metadata table keeps statistics of, as Apache Hudi chooses them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.config import Options, options
+from pyhudi.format.bounds import flat_schema
+from pyhudi.metadata.stats_values import is_supported
+from pyhudi.schema.columns import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.meta import add_meta_columns, is_meta_column
+
+if TYPE_CHECKING:
+    from pyhudi.table.config import TableConfig
+
+_ALWAYS = (COMMIT_TIME, RECORD_KEY, PARTITION_PATH)
+
+
+def indexed_columns(schema: pa.Schema, config: TableConfig, opts: Options) -> pa.Schema:
+    """The columns (dotted names are leaves of structs) of which statistics are kept.
+
+    ``schema`` has the table's own columns as they stand in its files. Always indexed are three meta columns, where
+    files have them; then the columns that `hoodie.metadata.index.column.stats.column.list` names, or the first ones
+    with values that can be compared.
+    """
+    own = pa.schema([field for field in schema if not is_meta_column(field.name)])
+    listed = opts.get_typed(options.METADATA_COLUMN_STATS_COLUMNS)
+    most = opts.get_typed(options.METADATA_COLUMN_STATS_MAX_COLUMNS)
+    wanted = flat_schema(own, listed or own.names)
+    found = [field for field in wanted if is_supported(field.type, config.version)]
+    meta: list[pa.Field] = []
+    if config.populate_meta_fields:
+        names = _ALWAYS if config.version >= 8 else tuple(add_meta_columns(pa.schema([])).names)
+        meta = [pa.field(name, pa.string()) for name in names]
+    limited = config.version >= 8 and not listed
+    return pa.schema([*meta, *(found[:most] if limited else found)])

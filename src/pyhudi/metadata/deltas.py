@@ -1,0 +1,214 @@
+"""Files and instants of the metadata table: what one delta commit, or the first one of a partition, leaves.
+
+The files of large partitions are written by tasks (`write_group_delta`, `write_group_base`), wherever those run; the
+driver then publishes one delta commit that names all of them (`publish`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.filenames import base_file_name, log_file_name, next_log_version, write_token
+from pyhudi.format.hfilewriter import write_hfile
+from pyhudi.format.log.block import BlockType, Header
+from pyhudi.format.log.encodedeletes import delete_content
+from pyhudi.format.log.frame import frame
+from pyhudi.metadata.detach import METADATA_FOLDER
+from pyhudi.metadata.keys import group_of
+from pyhudi.metadata.records import record_schema
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.storage import join_path
+from pyhudi.timeline.instants import Action, Instant, State
+from pyhudi.timeline.metadata import CommitMetadata, write_stats
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.active import ActiveTimeline
+
+INIT_TOKEN = "0-0-0"
+"""Write token of the log files that make file groups exist."""
+
+_NO_KEYS = pa.array([], pa.string())
+_NO_VALUES = pa.array([], pa.binary())
+
+
+def new_token() -> str:
+    """A write token that no file has had: a partition that is built anew, or an attempt that is made again, must not
+    use a name again, because readers remember what files of a name hold."""
+    return write_token(0, 0, secrets.randbits(31))
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Changes to one partition of the metadata table: ``keys`` (text, all different) with their ``values`` (binary, as
+    `pyhudi.metadata.records.encode` gives them), and keys that are deleted."""
+
+    keys: pa.Array = field(default_factory=lambda: _NO_KEYS)
+    values: pa.Array = field(default_factory=lambda: _NO_VALUES)
+    deletes: pa.Array = field(default_factory=lambda: _NO_KEYS)
+
+    def __len__(self) -> int:
+        return len(self.keys) + len(self.deletes)
+
+    def by_group(self, groups: int) -> dict[int, Records]:
+        """The records of each file group that has some, by the number of the group."""
+        if groups <= 1:
+            return {0: self} if len(self) else {}
+        of_keys, of_deletes = group_of(self.keys, groups), group_of(self.deletes, groups)
+        found = np.union1d(of_keys, of_deletes)
+        return {int(n): self._where(of_keys == n, of_deletes == n) for n in found}
+
+    def _where(self, keys: np.ndarray[Any, Any], deletes: np.ndarray[Any, Any]) -> Records:
+        mask = pa.array(keys)
+        return Records(self.keys.filter(mask), self.values.filter(mask), self.deletes.filter(pa.array(deletes)))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSlice:
+    """Where the next log file of a file group belongs. ``base_instant`` and ``log_version`` count in tables of version
+    6 only, where log files bear the instant of their slice."""
+
+    file_id: str
+    base_instant: str = ""
+    log_version: int = 1
+
+    def log_name(self, instant: str, token: str, version: int) -> str:
+        """The name of the log file that ``instant`` writes in a table of that version."""
+        if version >= 8:
+            return log_file_name(self.file_id, instant, 1, token)
+        return log_file_name(self.file_id, self.base_instant, self.log_version, token)
+
+    @classmethod
+    def after(cls, names: pa.Array, file_id: str, base_instant: str) -> GroupSlice:
+        """The place after the log files of the slice (version 6) among the names of its folder."""
+        return cls(file_id, base_instant, next_log_version(names, file_id, base_instant))
+
+
+def write_group_delta(
+    storage: Storage,
+    partition: str,
+    where: GroupSlice,
+    instant: str,
+    version: int,
+    records: Records,
+    *,
+    token: str | None = None,
+) -> dict[str, Any]:
+    """Write one log file of the metadata table: an HFile block, and a delete block if there are deletes.
+
+    ``storage`` is that of the table described, ``version`` its table version, ``token`` tells attempts of
+    tasks apart (None: a new one). The result is the file's write stat. Nobody sees the file before its delta commit is published.
+    """
+    schema = record_schema(version)
+    headers = {Header.INSTANT_TIME: instant, Header.SCHEMA: schema}
+    parts = []
+    if len(records.keys) or not len(records.deletes):
+        keys, values = _sorted(records.keys, records.values)
+        parts.append(frame(BlockType.HFILE_DATA, headers, [write_hfile(keys, values, schema=schema)]))
+    if len(records.deletes):
+        parts.append(frame(BlockType.DELETE, headers, _deletes(records.deletes, partition, version)))
+    name = where.log_name(instant, token or new_token(), version)
+    path = join_path(METADATA_FOLDER, partition, name)
+    data = b"".join(bytes(part) for block in parts for part in block.parts)
+    storage.write(path, data)
+    return {
+        "fileId": where.file_id,
+        "path": join_path(partition, name),
+        "partitionPath": partition,
+        "prevCommit": where.base_instant or instant,
+        "numWrites": len(records.keys),
+        "numUpdateWrites": len(records.keys),
+        "numDeletes": len(records.deletes),
+        "totalWriteBytes": len(data),
+        "fileSizeInBytes": len(data),
+        "logVersion": where.log_version,
+        "logOffset": 0,
+        "baseFile": "",
+        "logFiles": [name],
+        "runtimeStats": _NO_TIME,
+    }
+
+
+def write_group_base(
+    storage: Storage,
+    partition: str,
+    file_id: str,
+    instant: str,
+    version: int,
+    records: Records,
+    *,
+    token: str | None = None,
+    previous: str | None = None,
+) -> dict[str, Any]:
+    """Write one base file of the metadata table; the result is its write stat. ``previous`` is the instant of the base
+    file that it replaces."""
+    schema = record_schema(version)
+    keys, values = _sorted(records.keys, records.values)
+    data = write_hfile(keys, values, schema=schema)
+    name = base_file_name(file_id, token or new_token(), instant, "hfile")
+    storage.write(join_path(METADATA_FOLDER, partition, name), data)
+    stat = {
+        "fileId": file_id,
+        "path": join_path(partition, name),
+        "partitionPath": partition,
+        "numWrites": len(keys),
+        "numInserts": len(keys),
+        "totalWriteBytes": len(data),
+        "fileSizeInBytes": len(data),
+        "runtimeStats": _NO_TIME,
+    }
+    return stat if previous is None else stat | {"prevCommit": previous}
+
+
+def write_init_log(storage: Storage, partition: str, file_id: str, instant: str, version: int) -> None:
+    """Write the log file that makes a file group exist before it has records: an empty delete block."""
+    block = frame(BlockType.DELETE, {Header.INSTANT_TIME: instant}, _deletes(_NO_KEYS, partition, version))
+    name = log_file_name(file_id, instant, 1, INIT_TOKEN)
+    storage.write(join_path(METADATA_FOLDER, partition, name), b"".join(bytes(part) for part in block.parts))
+
+
+def begin(active: ActiveTimeline, instant: str, action: str = Action.DELTA_COMMIT, plan: bytes = b"") -> Instant:
+    """Announce an instant of the metadata table; what an earlier attempt announced is gone on with."""
+    known = active.timeline.find(instant, action)
+    if known is None:
+        known = active.create_requested(action, instant, plan)
+    return active.to_inflight(known) if known.state is State.REQUESTED else known
+
+
+def publish(
+    active: ActiveTimeline,
+    entry: Instant,
+    stats: Sequence[Mapping[str, Any]] | pa.Table,
+    version: int,
+    completion: str | None,
+    *,
+    operation: str = "UPSERT_PREPPED",
+    compacted: bool = False,
+) -> Instant:
+    """Complete an instant of the metadata table that wrote the files of ``stats``."""
+    table = write_stats(stats) if not isinstance(stats, pa.Table) else stats
+    extra = {"schema": record_schema(version, meta_columns=False)}
+    metadata = CommitMetadata(operation, table, extra, compacted=compacted)
+    return active.complete(entry, metadata.encode(version, entry.action), completion if version >= 8 else None)
+
+
+_NO_TIME = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0}
+
+
+def _sorted(keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Keys with values in the order of an HFile."""
+    rows = keys.cast(pa.binary())
+    order = pc.sort_indices(rows)
+    return rows.take(order), values.take(order)
+
+
+def _deletes(keys: pa.Array, partition: str, version: int) -> list[Any]:
+    table = pa.table({RECORD_KEY: keys, PARTITION_PATH: pa.repeat(pa.scalar(partition), len(keys))})
+    return list(delete_content(table, pa.schema([]), version))

@@ -1,0 +1,231 @@
+"""The first delta commit of each partition of the metadata table: what the table holds by now, found by listing it.
+
+A partition that is being built is not declared, so that nobody reads it: a builder that dies leaves a folder that the
+next one wipes. Docs/format/metadata.md, section 6.1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.errors import AlreadyExistsError
+from pyhudi.format.filenames import BASE, LOG, split_paths
+from pyhudi.metadata.changes import (
+    FILE_COLUMNS,
+    bloom_records,
+    column_stats_records,
+    file_records,
+    partition_stats_records,
+)
+from pyhudi.metadata.deltas import Records, begin, publish, write_group_base, write_init_log
+from pyhudi.metadata.detach import METADATA_FOLDER
+from pyhudi.metadata.filestats import blooms_of_files, bounds_of_files
+from pyhudi.metadata.home import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    create_home,
+    file_group_ids,
+    metadata_timeline,
+)
+from pyhudi.storage import join_path
+from pyhudi.table.fsview import FileSystemView
+from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
+from pyhudi.table.properties import format_properties
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config import TableConfig
+    from pyhudi.timeline.active import ActiveTimeline
+    from pyhudi.timeline.timeline import Timeline
+
+INIT_PREFIX = "0" * 14
+"""What the first instants of the metadata table of a new table begin with."""
+_FIRST_SUFFIX = 10
+"""Of initial instants in tables of version 6."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What a file-system view asks for, at the moment of the build."""
+
+    storage: Storage
+    config: TableConfig
+    active: ActiveTimeline
+
+    def active_timeline(self) -> ActiveTimeline:
+        return self.active
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a table holds: all files of writes that are not pending, those that a query sees (``live``), and the
+    partition paths. Files have FILE_SCHEMA and the column ``name``."""
+
+    files: pa.Table
+    live: pa.Table
+    partitions: Sequence[str]
+
+
+def table_contents(storage: Storage, config: TableConfig, data: ActiveTimeline) -> Contents:
+    """List a table as its timeline has it."""
+    view = FileSystemView.load(_Table(storage, config, data), data.timeline)
+    pending = pa.array([i.requested for i in data.timeline.pending()], pa.string())
+    counts = pc.invert(pc.is_in(view.files["instant"], value_set=pending))
+    if config.version < 8:
+        # names of log files do not tell who wrote them; that is told by their blocks
+        counts = pc.or_(counts, pc.equal(view.files["kind"], LOG))
+    files = view.files.filter(counts)
+    files = files.append_column("name", split_paths(files["path"])[1])
+    slices = view.latest_slices()
+    seen = pa.chunked_array([*slices["base_path"].chunks, *(c.flatten() for c in slices["log_paths"].chunks)])
+    live = files.filter(pc.is_in(files["path"], value_set=seen.drop_null().combine_chunks())) if len(seen) else files
+    return Contents(files.combine_chunks(), live.combine_chunks(), view.partitions)
+
+
+def build_partitions(
+    storage: Storage,
+    config: TableConfig,
+    opts: Options,
+    data: ActiveTimeline,
+    partitions: Sequence[str],
+    columns: pa.Schema,
+    completion: Callable[[], str],
+) -> None:
+    """Build partitions of the metadata table anew, ``files`` among them or there already; they are not declared here.
+
+    Args:
+        data: the table's timeline; what is pending on it is left out.
+        partitions: in the order in which they are built.
+        columns: those that statistics are kept of.
+        completion: gives a new completion time (asked for from version 8 on).
+    """
+    create_home(storage, config)
+    contents = table_contents(storage, config, data)
+    records = _Builder(storage, config, columns, contents)
+    for partition in partitions:
+        build_partition(
+            storage, config, partition, group_count(partition, opts), records.of(partition), data.timeline, completion
+        )
+
+
+def build_partition(
+    storage: Storage,
+    config: TableConfig,
+    partition: str,
+    groups: int,
+    records: Records,
+    data: Timeline,
+    completion: Callable[[], str],
+) -> None:
+    """Build one partition of ``groups`` file groups with these records."""
+    version = config.version
+    active = metadata_timeline(storage, version)
+    instant = initial_instant(active.timeline, data, version)
+    ids = prepare_folder(storage, partition, groups, instant, version)
+    entry = begin(active, instant)
+    parts = records.by_group(groups)
+    if partition != FILES and not parts:
+        parts = {}
+    stats = [write_group_base(storage, partition, ids[n], instant, version, part) for n, part in sorted(parts.items())]
+    publish(active, entry, stats, version, completion() if version >= 8 else None, operation="BULK_INSERT_PREPPED")
+
+
+def prepare_folder(storage: Storage, partition: str, groups: int, instant: str, version: int) -> list[str]:
+    """Make the folder of a partition with a mark for each file group; returns the ids of the groups."""
+    folder = join_path(METADATA_FOLDER, partition)
+    storage.delete_tree(folder)
+    now = datetime.now(UTC)
+    content = format_properties({"commitTime": instant, "partitionDepth": "1"}, ("partition metadata",), now)
+    with contextlib.suppress(AlreadyExistsError):
+        storage.create(join_path(folder, PARTITION_METADATA), content)
+    ids = file_group_ids(partition, groups)
+    for file_id in ids:
+        write_init_log(storage, partition, file_id, instant, version)
+    return ids
+
+
+def initial_instant(metadata: Timeline, data: Timeline, version: int) -> str:
+    """The instant of the next initial delta commit: the first one that is not used yet."""
+    if version >= 8:
+        used = [int(i.requested) for i in metadata if i.requested.startswith(INIT_PREFIX)]
+        return f"{max(used, default=-1) + 1:017d}"
+    done = data.completed().writes().last
+    prefix = INIT_PREFIX if done is None else done.requested
+    suffix = _FIRST_SUFFIX
+    while f"{prefix}{suffix:03d}" in metadata:
+        suffix += 1
+    return f"{prefix}{suffix:03d}"
+
+
+def group_count(partition: str, opts: Options) -> int:
+    """File groups that a new partition gets."""
+    counted = {
+        COLUMN_STATS: options.METADATA_COLUMN_STATS_FILE_GROUPS,
+        PARTITION_STATS: options.METADATA_PARTITION_STATS_FILE_GROUPS,
+        BLOOM_FILTERS: options.METADATA_BLOOM_FILE_GROUPS,
+    }
+    option = counted.get(partition)
+    return 1 if option is None else opts.get_typed(option)
+
+
+class _Builder:
+    """Records of the partitions; what several of them need is found once."""
+
+    def __init__(self, storage: Storage, config: TableConfig, columns: pa.Schema, contents: Contents) -> None:
+        self._storage, self._config, self._columns, self._contents = storage, config, columns, contents
+        self._bounds: pa.StructArray | None = None
+
+    def of(self, partition: str) -> Records:
+        """The records of one partition."""
+        known: Mapping[str, Callable[[], Records]] = {
+            FILES: self._files,
+            COLUMN_STATS: self._column_stats,
+            PARTITION_STATS: self._partition_stats,
+            BLOOM_FILTERS: self._blooms,
+        }
+        return known[partition]()
+
+    def _files(self) -> Records:
+        found = self._contents
+        return file_records(found.files.select(FILE_COLUMNS.names), found.partitions, self._config.version, first=True)
+
+    def _live_bounds(self) -> pa.StructArray:
+        if self._bounds is None:
+            self._bounds = bounds_of_files(self._storage, self._contents.live, self._columns)
+        return self._bounds
+
+    def _column_stats(self) -> Records:
+        live, bounds = self._contents.live, self._live_bounds()
+        if not logs_stand_alone(self._config):
+            base = pc.equal(live["kind"], BASE).combine_chunks()
+            live, bounds = live.filter(base), bounds.filter(base)
+        return column_stats_records(live, bounds, self._config.version)
+
+    def _partition_stats(self) -> Records:
+        partitions = self._contents.live["partition"].combine_chunks()
+        exact = pc.unique(partitions).to_pylist()
+        return partition_stats_records(partitions, self._live_bounds(), self._config.version, tight=exact, dropped=())
+
+    def _blooms(self) -> Records:
+        files = self._contents.live.filter(pc.equal(self._contents.live["kind"], BASE)).combine_chunks()
+        found = blooms_of_files(self._storage, files["path"].to_pylist()).combine_chunks()
+        texts, kinds = (found[name].combine_chunks() for name in ("text", "type"))
+        newest = pc.max(files["instant"]).as_py() or INIT_PREFIX
+        return bloom_records(files, texts, kinds, newest, self._config.version)
+
+
+def logs_stand_alone(config: TableConfig) -> bool:
+    """Whether the values of a log file's records are those of the merged rows, or the base file's rows stand as they
+    are. Where a row takes some values from each, the bounds of one file alone say nothing of the row."""
+    merging = config.merging
+    return merging.mode.value != "CUSTOM" and config.partial_update_mode is None

@@ -1,0 +1,297 @@
+"""The metadata table's part in every action of the table that it describes.
+
+A write tells the metadata table what it has done by a delta commit of the same instant, which is completed, under the
+table's lock, before the write itself is. Nobody looks at a delta commit whose instant is pending on the table, so a
+writer may die between any two steps; who rolls the write back rolls its delta commit back first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyhudi.config import Options, options
+from pyhudi.config.values import MergeMode, TableType
+from pyhudi.errors import CorruptTableError, MetadataTableError
+from pyhudi.metadata.columns import indexed_columns
+from pyhudi.metadata.commits import commit_records
+from pyhudi.metadata.definitions import (
+    DEFAULT_PATH,
+    PATH_KEY,
+    column_stats_definition,
+    load_definitions,
+    store_definitions,
+)
+from pyhudi.metadata.deltas import Records, begin, publish, write_group_delta
+from pyhudi.metadata.detach import METADATA_FOLDER, PARTITIONS, PARTITIONS_INFLIGHT, detach_metadata_table
+from pyhudi.metadata.groups import group_slices
+from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, metadata_timeline
+from pyhudi.metadata.initialize import build_partitions
+from pyhudi.metadata.trust import open_timeline
+from pyhudi.metadata.undo import drop_unfinished, forget
+from pyhudi.schema.arrow_avro import from_avro
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config import TableConfig
+    from pyhudi.timeline.active import ActiveTimeline
+    from pyhudi.timeline.metadata import CommitMetadata
+
+MAINTAINED = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
+"""Partitions that every write keeps up to date by itself, in the order in which they are built."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDelta:
+    """What the writer has done by itself for partitions of the metadata table that are not maintained here: their
+    names, and the stats of the files that were written for them (`pyhudi.metadata.deltas.write_group_delta`)."""
+
+    partitions: frozenset[str] = frozenset()
+    stats: Sequence[dict[str, Any]] = field(default_factory=tuple)
+
+
+_NOTHING = IndexDelta()
+
+
+def is_enabled(opts: Options) -> bool:
+    """Whether writes maintain a metadata table."""
+    return opts.get_typed(options.METADATA_ENABLE)
+
+
+def without_unwanted(storage: Storage, config: TableConfig, opts: Options) -> TableConfig:
+    """Take the metadata table away if the options do not want one."""
+    return config if is_enabled(opts) else detach_metadata_table(storage, config)
+
+
+def record_commit(
+    storage: Storage,
+    config: TableConfig,
+    opts: Options,
+    data: ActiveTimeline,
+    instant: str,
+    metadata: CommitMetadata,
+    completion: Callable[[], str],
+    index: IndexDelta = _NOTHING,
+) -> TableConfig:
+    """Tell the metadata table of a write that is about to be completed; returns the table's configuration.
+
+    A metadata table that is not there, or does not know what the table holds, is built anew; one that the options do
+    not want is taken away. Partitions that nobody keeps up to date here are taken out of use.
+
+    Args:
+        data: the table's timeline as it is now; ``instant`` is inflight on it. The caller holds the table's lock.
+        completion: gives a new completion time, later than all that are known (from version 8 on).
+    """
+    if not is_enabled(opts):
+        return detach_metadata_table(storage, config)
+    try:
+        return _record(storage, config, opts, data, instant, metadata, completion, index)
+    except CorruptTableError as failure:
+        _log.warning("the metadata table of %s is built anew: %s", storage.root, failure)
+        config = detach_metadata_table(storage, config)
+        return _record(storage, config, opts, data, instant, metadata, completion, index)
+
+
+def _record(
+    storage: Storage,
+    config: TableConfig,
+    opts: Options,
+    data: ActiveTimeline,
+    instant: str,
+    metadata: CommitMetadata,
+    completion: Callable[[], str],
+    index: IndexDelta,
+) -> TableConfig:
+    config = _without_stale(storage, config, data)
+    columns = _settled(storage, config, opts, data, columns_of(config, opts, metadata))
+    config = _without_unmaintained(storage, config, opts, index)
+    config = _with_all_wanted(storage, config, opts, data, columns, completion)
+    active = metadata_timeline(storage, config.version)
+    drop_unfinished(storage, active, [i.requested for i in data.timeline.pending()], config)
+    if instant in active.timeline:
+        # left by an attempt that was given up
+        forget(storage, active, instant, config)
+    entry = begin(active, instant)
+    records = commit_records(storage, config, metadata, instant, columns)
+    stats = [*write_records(storage, config, active, instant, records), *index.stats]
+    publish(active, entry, stats, config.version, completion() if config.version >= 8 else None)
+    return config
+
+
+def write_records(
+    storage: Storage, config: TableConfig, active: ActiveTimeline, instant: str, records: dict[str, Records]
+) -> list[dict[str, Any]]:
+    """Write the log files of a delta commit for those partitions that are in use; returns their stats."""
+    used = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+    stats = []
+    for partition, part in sorted(records.items()):
+        if partition not in used or not len(part):
+            continue
+        groups = group_slices(storage, active.timeline, partition, config.version)
+        for number, some in part.by_group(len(groups)).items():
+            stats.append(write_group_delta(storage, partition, groups[number], instant, config.version, some))
+    return stats
+
+
+def build_all(
+    storage: Storage,
+    config: TableConfig,
+    opts: Options,
+    data: ActiveTimeline,
+    columns: pa.Schema,
+    completion: Callable[[], str],
+) -> TableConfig:
+    """Build the metadata table of a table that has none; returns the table's configuration. What is pending on the
+    table's timeline is left out."""
+    return _with_all_wanted(storage, detach_metadata_table(storage, config), opts, data, columns, completion)
+
+
+def columns_of(config: TableConfig, opts: Options, metadata: CommitMetadata) -> pa.Schema:
+    """The columns that statistics are kept of after a write; none if it does not say what columns the table has."""
+    text = metadata.schema_json
+    if text is None:
+        return pa.schema([])
+    schema = from_avro(text)
+    dropped = {f.name for f in config.partition_fields} if config.drop_partition_columns else set()
+    return indexed_columns(pa.schema([f for f in schema if f.name not in dropped]), config, opts)
+
+
+def _settled(
+    storage: Storage, config: TableConfig, opts: Options, data: ActiveTimeline, columns: pa.Schema
+) -> pa.Schema:
+    """The columns less those that another writer has left out, of which nobody wants to know by name.
+
+    Releases differ in the types that they keep statistics of, and must not take turns in building them anew. Columns
+    that the table did not have before are taken in.
+    """
+    if config.version < 8 or opts.is_set(options.METADATA_COLUMN_STATS_COLUMNS):
+        return columns
+    if COLUMN_STATS not in config.metadata_partitions:
+        return columns
+    known = set(load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or [])
+    extra = [name for name in columns.names if name not in known]
+    last = data.timeline.completed().writes().last
+    if not extra or last is None:
+        return columns
+    text = data.commit_metadata(last).schema_json
+    before = set() if text is None else set(from_avro(text).names)
+    return pa.schema([field for field in columns if field.name in known or field.name not in before])
+
+
+def wanted_partitions(config: TableConfig, opts: Options) -> list[str]:
+    """The partitions that a table's metadata table has to have by the options."""
+    found = [FILES]
+    stats = opts.get_typed(options.METADATA_COLUMN_STATS_ENABLE)
+    if config.version < 8:
+        # as in the release of that version, statistics are something to ask for
+        stats = stats and opts.is_set(options.METADATA_COLUMN_STATS_ENABLE)
+    if stats:
+        found.append(COLUMN_STATS)
+        partitions = opts.get_typed(options.METADATA_PARTITION_STATS_ENABLE)
+        if partitions is not False and config.version >= 8 and config.is_partitioned and _known_by_partition(config):
+            found.append(PARTITION_STATS)
+    if opts.get_typed(options.METADATA_BLOOM_ENABLE):
+        found.append(BLOOM_FILTERS)
+    return found
+
+
+def _known_by_partition(config: TableConfig) -> bool:
+    """Whether the rows of a partition have no other values than its files do: not where a merger makes new ones."""
+    return config.table_type is not TableType.MERGE_ON_READ or config.merge_mode is not MergeMode.CUSTOM
+
+
+def _without_stale(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableConfig:
+    if FILES not in config.metadata_partitions:
+        return detach_metadata_table(storage, config)  # also what somebody left who did not get far
+    try:
+        open_timeline(storage, config, data)
+    except MetadataTableError as failure:
+        _log.warning("the metadata table of %s is built anew: %s", storage.root, failure)
+        return detach_metadata_table(storage, config)
+    return config
+
+
+def _without_unmaintained(storage: Storage, config: TableConfig, opts: Options, index: IndexDelta) -> TableConfig:
+    """Take out of use what is not kept up to date, and what the options do not want."""
+    kept = {*MAINTAINED, *index.partitions}
+    if opts.is_set(options.METADATA_COLUMN_STATS_ENABLE) and not opts.get_typed(options.METADATA_COLUMN_STATS_ENABLE):
+        kept -= {COLUMN_STATS, PARTITION_STATS}
+    if opts.is_set(options.METADATA_BLOOM_ENABLE) and not opts.get_typed(options.METADATA_BLOOM_ENABLE):
+        kept.discard(BLOOM_FILTERS)
+    if opts.get_typed(options.METADATA_PARTITION_STATS_ENABLE) is False or not _known_by_partition(config):
+        kept.discard(PARTITION_STATS)
+    gone = [p for p in (*config.metadata_partitions, *config.metadata_partitions_inflight) if p not in kept]
+    return drop_partitions(storage, config, gone) if gone else config
+
+
+def drop_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
+    """Take partitions of the metadata table out of use: first the property, so that nobody reads them any more, then
+    their definitions, so that nobody builds them again, then their files."""
+    _log.info("taking %s out of the metadata table of %s", ", ".join(partitions), storage.root)
+
+    def without(properties: dict[str, str]) -> None:
+        for key in (PARTITIONS, PARTITIONS_INFLIGHT):
+            named = [name for name in properties.get(key, "").split(",") if name]
+            if named:
+                properties[key] = ",".join(name for name in named if name not in partitions)
+
+    config = config.updated(storage, change=without)
+    if config.version >= 8:
+        definitions = load_definitions(storage, config)
+        left = {name: definition for name, definition in definitions.items() if name not in partitions}
+        if left != definitions:
+            store_definitions(storage, config, left)
+    for partition in partitions:
+        storage.delete_tree(f"{METADATA_FOLDER}/{partition}")
+    return config
+
+
+def _with_all_wanted(
+    storage: Storage,
+    config: TableConfig,
+    opts: Options,
+    data: ActiveTimeline,
+    columns: pa.Schema,
+    completion: Callable[[], str],
+) -> TableConfig:
+    """Build and declare the partitions that are missing, and statistics of other columns than are wanted now."""
+    declared = set(config.metadata_partitions)
+    wanted = wanted_partitions(config, opts)
+    needed = declared | set(wanted)
+    renewed = set()
+    if config.version >= 8 and COLUMN_STATS in needed and columns.names:
+        known = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []
+        if set(columns.names) - set(known):
+            renewed = {COLUMN_STATS, PARTITION_STATS} & needed
+    missing = [p for p in MAINTAINED if p in needed and (p not in declared or p in renewed)]
+    if not columns.names:
+        missing = [p for p in missing if p not in (COLUMN_STATS, PARTITION_STATS)]
+    if not missing:
+        return config
+    if renewed & declared:
+        config = drop_partitions(storage, config, sorted(renewed & declared))
+    build_partitions(storage, config, opts, data, missing, columns, completion)
+    return _declare(storage, config, missing, columns)
+
+
+def _declare(storage: Storage, config: TableConfig, built: Sequence[str], columns: pa.Schema) -> TableConfig:
+    changed: dict[str, str] = {}
+    if config.version >= 8 and COLUMN_STATS in built:
+        definitions = load_definitions(storage, config)
+        definitions[COLUMN_STATS] = column_stats_definition(columns.names, config.version)
+        store_definitions(storage, config, definitions)
+        if config.index_defs_path is None:
+            changed[PATH_KEY] = DEFAULT_PATH
+
+    def declare(properties: dict[str, str]) -> None:
+        named = {name for name in properties.get(PARTITIONS, "").split(",") if name}
+        properties[PARTITIONS] = ",".join(sorted(named | set(built)))
+        properties.update(changed)
+
+    return config.updated(storage, change=declare)

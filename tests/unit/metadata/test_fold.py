@@ -1,0 +1,158 @@
+"""Versions of metadata records made one, against the rules spelled out record by record."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyhudi.metadata.changes import file_records, partition_stats_records
+from pyhudi.metadata.deltas import Records
+from pyhudi.metadata.fold import Version, fold_versions
+from pyhudi.metadata.records import COLUMN_STATS, FILES, RecordType, decode, encode, record_schema
+from pyhudi.metadata.stats_values import unwrap
+
+VERSIONS = (6, 8, 9)
+NAMES = st.sampled_from(["a", "b", "c"])
+EVENT = st.dictionaries(st.sampled_from(["p", "q"]), st.dictionaries(NAMES, st.integers(0, 3), min_size=1))
+"""Files of partitions with sizes; 0: deleted."""
+
+
+def files(event: dict[str, dict[str, int]]) -> Records:
+    def table(deleted: bool) -> pa.Table:
+        rows = [
+            {"partition": p, "name": n, "size": s}
+            for p, names in event.items()
+            for n, s in names.items()
+            if (s == 0) is deleted
+        ]
+        schema = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
+        return pa.Table.from_pylist(rows, schema=schema)
+
+    return file_records(table(False), event, 9, table(True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(EVENT, max_size=6))
+def test_lists_of_files(events: list[dict[str, dict[str, int]]]) -> None:
+    folded = fold_versions("files", [Version(files(e), record_schema(9)) for e in events], 9)
+    expected: dict[str, dict[str, tuple[int, bool]]] = {}
+    for event in events:
+        for partition, names in event.items():
+            known = expected.setdefault(partition, {})
+            for name, size in names.items():
+                before = known.get(name)
+                if size == 0 and before is not None and not before[1]:
+                    del known[name]
+                elif size == 0:
+                    known[name] = (0, True)
+                elif before is not None and not before[1]:
+                    known[name] = (max(size, before[0]), False)
+                else:
+                    known[name] = (size, False)
+    found = maps(folded)
+    found.pop("__all_partitions__", None)
+    assert found == expected
+
+
+def maps(records: Records) -> dict[str, dict[str, tuple[int, bool]]]:
+    payload = decode(records.values, record_schema(9))[FILES].to_pylist()
+    return {
+        key: {name: (info["size"], info["isDeleted"]) for name, info in entries}
+        for key, entries in zip(records.keys.to_pylist(), payload, strict=True)
+    }
+
+
+def test_the_newest_stands_and_deletes_take_away() -> None:
+    def one(key: str, high: int) -> Records:
+        row = {
+            "partitionName": "p",
+            "fileIdHighBits": high,
+            "fileIdLowBits": 0,
+            "fileIndex": 0,
+            "fileId": "",
+            "instantTime": 1,
+            "fileIdEncoding": 0,
+        }
+        return Records(pa.array([key]), encode(RecordType.RECORD_INDEX, pa.Table.from_pylist([row]), 9))
+
+    schema = record_schema(9)
+    gone = Version(Records(deletes=pa.array(["k", "x"])), "")
+    versions = [Version(one("k", 1), schema), gone, Version(one("l", 2), schema), Version(one("l", 3), schema)]
+    found = fold_versions("record_index", versions, 9)
+    assert found.keys.to_pylist() == ["l"]
+    assert decode(found.values, schema)["recordIndexMetadata"][0].as_py()["fileIdHighBits"] == 3
+    assert fold_versions("record_index", [*versions, Version(one("k", 4), schema)], 9).keys.to_pylist() == ["k", "l"]
+
+
+TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "long": (pa.int64(), [-5, 3, 7]),
+    "text": (pa.string(), ["a", "b", "é"]),
+    "double": (pa.float64(), [-1.5, 2.0, float("nan")]),
+    "decimal": (pa.decimal128(20, 4), [decimal.Decimal("-3.0001"), decimal.Decimal("2.5"), decimal.Decimal("300")]),
+    "bytes": (pa.binary(), [b"", b"\x01", b"\xff"]),
+    "bool": (pa.bool_(), [False, True, True]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(TYPES))
+def test_loose_statistics_widen(name: str) -> None:
+    kind, values = TYPES[name]
+
+    def stats(low: Any, high: Any, *, tight: bool) -> Version:
+        column = {"min": low, "max": high, "values": 2, "nulls": 1, "size": 10, "plain": 20}
+        struct = pa.struct([("min", kind), ("max", kind), *((n, pa.int64()) for n in list(column)[2:])])
+        bounds = pa.array([{"c": column}], pa.struct([("c", struct)]))
+        exact = ("p",) if tight else ()
+        return Version(partition_stats_records(pa.array(["p"]), bounds, 9, tight=exact, dropped=()), record_schema(9))
+
+    def folded(*versions: Version) -> dict[str, Any]:
+        found = fold_versions("partition_stats", versions, 9)
+        (payload,) = decode(found.values, record_schema(9))[COLUMN_STATS].combine_chunks().to_pylist()
+        table = decode(found.values, record_schema(9))[COLUMN_STATS].combine_chunks()
+        ends = [unwrap(table.field(n), kind, table.field("valueType"))[0][0].as_py() for n in ("minValue", "maxValue")]
+        return {"ends": ends, **payload}
+
+    low, middle, high = values
+    found = folded(stats(middle, middle, tight=True), stats(low, low, tight=False), stats(high, high, tight=False))
+    assert same(found["ends"], [low, high])
+    assert (found["valueCount"], found["nullCount"], found["totalSize"]) == (6, 3, 30)
+    nothing = folded(stats(low, middle, tight=True), stats(None, None, tight=False))
+    assert same(nothing["ends"], [low, middle])
+    assert same(folded(stats(None, None, tight=True), stats(low, middle, tight=False))["ends"], [low, middle])
+    assert same(folded(stats(low, high, tight=True), stats(middle, middle, tight=True))["ends"], [middle, middle])
+
+
+def same(found: list[Any], expected: list[Any]) -> bool:
+    return all(
+        a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
+        for a, b in zip(found, expected, strict=True)
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_records_of_another_version_are_written_anew(version: int) -> None:
+    old = file_records(pa.table({"partition": ["p"], "name": ["a"], "size": pa.array([3])}), ["p"], version)
+    found = fold_versions("files", [Version(old, record_schema(version))], 9)
+    assert maps(found) == {"__all_partitions__": {"p": (0, False)}, "p": {"a": (3, False)}}
+
+
+def test_numbers_of_a_column_that_got_wider() -> None:
+    def stats(kind: pa.DataType, value: int) -> Version:
+        column = {"min": value, "max": value, "values": 1, "nulls": 0, "size": 1, "plain": 1}
+        struct = pa.struct([("min", kind), ("max", kind), *((n, pa.int64()) for n in list(column)[2:])])
+        bounds = pa.array([{"c": column}], pa.struct([("c", struct)]))
+        records = partition_stats_records(pa.array(["p"]), bounds, 9, tight=(), dropped=())
+        return Version(records, record_schema(9))
+
+    found = fold_versions("partition_stats", [stats(pa.int32(), 3), stats(pa.int64(), 1 << 40)], 9)
+    table = decode(found.values, record_schema(9))[COLUMN_STATS].combine_chunks()
+    ends = [
+        unwrap(table.field(n), pa.int64(), table.field("valueType"))[0][0].as_py() for n in ("minValue", "maxValue")
+    ]
+    assert ends == [3, 1 << 40]
