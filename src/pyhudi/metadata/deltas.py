@@ -103,8 +103,8 @@ def write_group_delta(
 ) -> dict[str, Any]:
     """Write one log file of the metadata table: an HFile block, and a delete block if there are deletes.
 
-    ``storage`` is that of the table described, ``version`` its table version, ``token`` tells attempts of
-    tasks apart (None: a new one). The result is the file's write stat. Nobody sees the file before its delta commit is published.
+    ``storage`` is that of the table described, ``version`` its table version, ``token`` tells attempts of tasks apart
+    (None: a new one). The result is the file's write stat. Nobody sees the file before its delta commit is published.
     """
     schema = record_schema(version)
     headers = {Header.INSTANT_TIME: instant, Header.SCHEMA: schema}
