@@ -13,12 +13,14 @@ import platform
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.data import Dataset, prepare
 from bench.jars import ROOT
 from bench.memory_use import Sampler
+from bench.parts import PARTS
 from bench.report import check_answers, write_report
 
 SPARK4 = ROOT / ".venv-spark4" / "bin" / "python"
@@ -53,12 +55,16 @@ def main() -> None:
             continue
         for name in names:
             if name in options.engines:
-                document["runs"].append(_run(python, name, data, repeat, memory))
+                document["runs"].append(_run(python, name, data, repeat, memory, options.only))
     check_answers(document)
-    write_report(document, RESULTS, None if options.no_write else ROOT / "docs" / "benchmarks.md")
+    write_report(
+        document,
+        RESULTS,
+        None if options.no_write or set(options.only) != set(PARTS) else ROOT / "docs" / "benchmarks.md",
+    )
 
 
-def _run(python: Path, engine: str, data: Dataset, repeat: int, memory: str) -> dict[str, Any]:
+def _run(python: Path, engine: str, data: Dataset, repeat: int, memory: str, parts: Sequence[str]) -> dict[str, Any]:
     """One engine's process from start to end; its measurements with peak memory."""
     with tempfile.TemporaryDirectory(prefix=f"bench-{engine}-", dir=os.environ.get("BENCH_DIR")) as scratch:
         folder = Path(scratch)
@@ -71,6 +77,7 @@ def _run(python: Path, engine: str, data: Dataset, repeat: int, memory: str) -> 
             "folder": str(folder),
             "repeat": repeat,
             "memory": memory,
+            "parts": parts,
         }
         log = (folder / "log").open("w+")
         env = {**os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
@@ -139,6 +146,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-write", action="store_true", help="leave docs/benchmarks.md as it is")
     parser.add_argument("--engines", nargs="+", default=list(ENGINES_SPARK35), choices=ENGINES_SPARK35)
     parser.add_argument("--spark", nargs="+", default=["3.5", "4"], choices=["3.5", "4"])
+    parser.add_argument("--only", nargs="+", default=list(PARTS), choices=PARTS, help="parts of the table's life")
     return parser.parse_args()
 
 

@@ -125,6 +125,8 @@ class HudiDataFrames(Engine):
             "hoodie.datasource.write.partitionpath.field": PARTITION,
             "hoodie.datasource.write.operation": operation,
             **self.index,
+            # both compact after five commits by themselves; what deltas cost is to be seen
+            "hoodie.compact.inline.max.delta.commits": "1000",
         }
         df.write.format("hudi").options(**options).mode(mode).save(str(path))
 

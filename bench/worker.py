@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -71,12 +71,18 @@ def run(job: dict[str, Any], reporter: Reporter) -> None:
     reporter.say(event="ready", spark=engine.spark.version, java=_java(engine.spark), python=sys.version.split()[0])
     table = _bulk_insert(engine, data, folder, job["repeat"], reporter)
     reporter.say(event="size", bytes=sum(file.stat().st_size for file in table.rglob("*") if file.is_file()))
-    _reads(engine, data, table, job["repeat"] * LOOKUPS_MORE, reporter)
+    parts, repeat = job["parts"], job["repeat"]
+    if "reads" in parts:
+        _reads(engine, data, table, repeat * LOOKUPS_MORE, reporter)
     if engine.can_upsert:
-        _upserts(engine, data, table, folder, job["repeat"], reporter)
-        _merge_on_read_upserts(engine, data, folder, job["repeat"], reporter)
-        _compactions(engine, data, folder, job["repeat"], reporter)
-        _bucket_upserts(engine, data, folder, job["repeat"], reporter)
+        if "upserts" in parts:
+            _upserts(engine, data, table, folder, repeat, reporter)
+        if {"mor_upserts", "mor_reads"} & set(parts):
+            _merge_on_read(engine, data, folder, repeat, reporter, parts)
+        if "compaction" in parts:
+            _compactions(engine, data, folder, repeat, reporter)
+        if "buckets" in parts:
+            _bucket_upserts(engine, data, folder, repeat, reporter)
     engine.spark.stop()
 
 
@@ -138,10 +144,15 @@ def _upserts(
         reporter.say(event="check", work=f"{prefix}{name}", answer=aggregate(engine.read(last[0])))
 
 
-def _merge_on_read_upserts(engine: Engine, data: Dataset, folder: Path, repeat: int, reporter: Reporter) -> None:
+def _merge_on_read(
+    engine: Engine, data: Dataset, folder: Path, repeat: int, reporter: Reporter, parts: Sequence[str]
+) -> None:
     table = folder / "db" / "merge_on_read"
     engine.bulk_insert(engine.spark.read.parquet(str(data.lineitem)), table, merge_on_read=True)
-    _upserts(engine, data, table, folder, repeat, reporter, SMALL_SHARES, "mor_")
+    if "mor_upserts" in parts:
+        _upserts(engine, data, table, folder, repeat, reporter, SMALL_SHARES, "mor_")
+    if "mor_reads" not in parts:
+        return
 
     def measure(work: str, run: Callable[[], object]) -> None:
         reporter.measure(work, repeat * LOOKUPS_MORE, lambda _: run(), lambda turn: turn)

@@ -106,6 +106,34 @@ def test_inline_after_writes(version: int, spark: SparkSession, tmp_path: Path):
     assert {row["id"]: row["v"] for row in found} == {i: f"v{min(i, 3)}" for i in range(10)}
 
 
+@pytest.mark.parametrize(
+    ("given", "compactions"),
+    [
+        ({}, 1),
+        ({"hoodie.compact.inline": "false"}, 0),
+        ({"hoodie.datasource.compaction.async.enable": "true"}, 0),
+        ({"hoodie.compact.schedule.inline": "true"}, 0),
+    ],
+)
+def test_batch_writes_compact_by_themselves(
+    given: dict[str, str], compactions: int, spark: SparkSession, tmp_path: Path
+):
+    """Every fifth delta commit, as those of Apache Hudi's data source do without being asked."""
+    path = str(tmp_path / "table")
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    }
+    for number in range(5):
+        rows = spark.createDataFrame([(1, f"v{number}"), (2, "same")], "id int, v string").coalesce(1)
+        write_df(rows, path, options | given)
+    table = HudiTable.for_path(path)
+    assert _operations(table).count("COMPACT") == compactions
+    assert len(table.services.pending_compactions()) == ("hoodie.compact.schedule.inline" in given)
+    assert sorted(table.scan(columns=["v"]).to_arrow()["v"].to_pylist()) == ["same", "v4"]
+
+
 def test_inline_in_a_copy_on_write_table(spark: SparkSession, tmp_path: Path):
     options = {
         "hoodie.table.name": "t",

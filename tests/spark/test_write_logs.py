@@ -28,8 +28,12 @@ def batch(start: int, stop: int, ts: int, v: str, partitions: int = 3) -> list[R
 
 
 def merge_on_read(operation: str, version: int = 9, **more: Any) -> dict[str, Any]:
-    """Options of a write to a merge-on-read table that goes by event time."""
-    kind = {"hoodie__datasource__write__table__type": "MERGE_ON_READ", "hoodie__write__table__version": version}
+    """Options of a write to a merge-on-read table that goes by event time, and has its log files left alone."""
+    kind = {
+        "hoodie__datasource__write__table__type": "MERGE_ON_READ",
+        "hoodie__write__table__version": version,
+        "hoodie__compact__inline": "false",
+    }
     if version == 6:
         kind["hoodie__datasource__write__payload__class"] = _EVENT_TIME
     return options(operation, **kind, **more)

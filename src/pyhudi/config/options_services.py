@@ -121,7 +121,17 @@ FAIL_ON_INLINE_SERVICE_ERROR = flag(
 
 # --- compaction ----------------------------------------------------------------------------------------------------
 
-COMPACT_INLINE = flag("hoodie.compact.inline", False, "Whether a write runs compaction after its commit.")
+COMPACT_INLINE = flag(
+    "hoodie.compact.inline",
+    False,
+    "Whether a write runs compaction after its commit, when it is due. Not given at all, writes to merge-on-read "
+    "tables do, unless one of the options that leave it to another process is given as true.",
+)
+COMPACT_ASYNC = flag(
+    "hoodie.datasource.compaction.async.enable",
+    True,
+    "Whether compaction is left to another process, if it is given: streaming writes do so by default.",
+)
 COMPACT_SCHEDULE_INLINE = flag(
     "hoodie.compact.schedule.inline",
     False,

@@ -24,6 +24,7 @@ _INLINE: tuple[Option[bool], ...] = (
     options.COMPACT_SCHEDULE_INLINE,
     options.LOG_COMPACTION_INLINE,
 )
+_LEFT_TO_OTHERS = (options.COMPACT_SCHEDULE_INLINE, options.COMPACT_ASYNC)
 _log = logging.getLogger(__name__)
 
 
@@ -42,13 +43,14 @@ def check_inline(config: TableConfig, opts: Options) -> None:
 
 def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[CompactionResult, ...]:
     """What the options want done after a commit to a merge-on-read table: `hoodie.compact.inline` runs the plans that
-    are pending and then, when one is due, a new one; `hoodie.compact.schedule.inline` only makes a plan, when none is
-    pending; `hoodie.log.compaction.inline` does with log compactions as the first.
+    are pending and then, when one is due, a new one. Batch writes do so unless they are told not to, as those of Apache
+    Hudi's data source. `hoodie.compact.schedule.inline` only makes a plan, when none is pending;
+    `hoodie.log.compaction.inline` does with log compactions as the first.
 
     The write is committed by then, whatever happens here. `hoodie.fail.writes.on.inline.table.service.exception` says
     whether an error is raised or logged.
     """
-    wanted = [option for option in _INLINE if opts.get_typed(option)]
+    wanted = [option for option in _INLINE if _is_wanted(option, opts)]
     if not wanted or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
         return ()
     client = TableMetaClient.open(storage, opts)
@@ -67,6 +69,12 @@ def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[
             raise
         _log.warning("the write is committed, but a service after it failed: %s", error)
     return tuple(result for result in results if result)
+
+
+def _is_wanted(option: Option[bool], opts: Options) -> bool:
+    if option is options.COMPACT_INLINE and not opts.is_set(option):
+        return not any(opts.is_set(other) and opts.get_typed(other) for other in _LEFT_TO_OTHERS)
+    return opts.get_typed(option)
 
 
 def _pending(client: TableMetaClient) -> bool:

@@ -89,7 +89,8 @@ def _merged(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: O
         rows = rows.where(plan.filter.sql)
     for text in plan.query.sql_filters:
         rows = rows.where(text)
-    rows = rows.select(*map(quoted, plan.columns))
+    if rows.columns != list(plan.columns):
+        rows = rows.select(*map(quoted, plan.columns))
     return [rows] if base is None else [_selected(_with_conditions(base, plan), plan), rows]
 
 

@@ -21,7 +21,6 @@ from pyhudi.spark.workers import settle_worker
 _LARGEST_PIECE = 64 * 1024 * 1024
 _OPENING = 4 * 1024 * 1024
 """To open the files of a slice is taken to cost as much as to read so many bytes, as Spark itself does."""
-_PIECES_PER_CORE = 2
 _DEFAULT_PARALLELISM = 16
 _LOCAL = re.compile(r"local\[(\d+|\*)[,\]]")
 
@@ -45,7 +44,8 @@ class SlicePieces:
         base = pc.fill_null(slices["base_size"], 0).to_numpy() if whole else 0
         sizes = logs + base + _OPENING
         order = np.argsort(-sizes, kind="stable")
-        target = min(_LARGEST_PIECE, max(_OPENING, int(sizes.sum()) // (parallelism * _PIECES_PER_CORE)))
+        # a task costs as much as some twenty small slices: more of them than can run at a time only where there is much
+        target = min(_LARGEST_PIECE, max(_OPENING, -(-int(sizes.sum()) // parallelism)))
         piece = (np.cumsum(sizes[order]) - 1) // target if len(order) else order
         cuts = np.flatnonzero(np.diff(piece, prepend=-1))
         sorted_slices = slices.take(pa.array(order))

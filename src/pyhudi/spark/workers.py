@@ -8,22 +8,22 @@ import zipimport
 
 import pyarrow as pa
 
-_settled: list[bool] = []
+_settled_with: list[int] = []
 
 
 def settle_worker() -> None:
-    """Make a worker process ready for many short tasks; does something the first time only.
+    """Make a worker process ready for many short tasks; each task calls it when it begins.
 
     Arrow's own threads would compete with the other tasks of the executor. Between two tasks PySpark collects garbage
-    among all objects, and reads the directory of its own zip file again: together a tenth of a second, more than most
+    among all objects, and reads the directories of its own archives again: together a tenth of a second, more than most
     tasks take. Modules are not garbage, and what was imported is not imported again.
     """
-    if _settled:
-        return
-    _settled.append(True)
-    pa.set_cpu_count(1)
-    gc.collect()
-    gc.freeze()
+    if _settled_with != [len(sys.modules)]:
+        _settled_with[:] = [len(sys.modules)]
+        pa.set_cpu_count(1)
+        gc.collect()
+        gc.freeze()
+    # whatever a task imports brings them back; they are made anew when needed, from what was read before
     for path, importer in list(sys.path_importer_cache.items()):
-        if isinstance(importer, zipimport.zipimporter):  # made anew at the next import, from what it has read before
+        if isinstance(importer, zipimport.zipimporter):
             del sys.path_importer_cache[path]

@@ -1,0 +1,139 @@
+"""Rows of base files that a scan of Spark's leaves out, by their numbers.
+
+Spark numbers the rows of a file (``_metadata.row_index``); a file is known by a salted hash of its name, which is
+checked to be different for all files of the query. The rows to leave out come as a table that is broadcast, in one of
+two forms:
+
+- `Bitmaps`: one row for each file, the bits of its hidden rows. The join finds the same few files over and over, so it
+  costs next to nothing however many rows are hidden; but the bits grow with the table.
+- `Places`: one number for each hidden row. The join costs a tenth of the scan and more with more rows, but the table
+  grows with the changes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+_FILE, _ROW, _PLACE, _WORDS = "_pyhudi_file", "_pyhudi_row", "_pyhudi_place", "_pyhudi_words"
+_KEY = "_pyhudi_hidden_of"
+_ROW_BITS = 31
+_SPARKS_SEED = 42
+_SALTS = 16
+_BATCH = 262_144
+_LARGEST_WITH_BITMAPS = 64 * 1024**3
+"""Base files of so many bytes in all have hardly more than a few thousand million rows: half a gigabyte of bits."""
+
+
+class HiddenRows(Protocol):
+    """One form; all of them are pickled with the tasks that find the rows."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table of hidden rows."""
+        ...
+
+    def of_file(self, name: str, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
+        """That table for some rows (ascending numbers) of a base file."""
+        ...
+
+    def columns(self) -> Mapping[str, Column]:
+        """What the scan needs besides its columns; may look at ``_metadata``."""
+        ...
+
+    def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
+        """The rows of a scan with those columns, less the hidden ones and those columns."""
+        ...
+
+
+def hidden_rows_form(tasks: pa.Table) -> HiddenRows | None:
+    """The form for the base files of slices (``base_path``, ``base_size``); None where the names of the files are not
+    all different, or not plain."""
+    names = pc.replace_substring_regex(tasks["base_path"], "^.*/", "")
+    if not pc.all(pc.match_substring_regex(names, "^[A-Za-z0-9_.=-]+$")).as_py():
+        return None
+    large = (pc.sum(tasks["base_size"]).as_py() or 0) > _LARGEST_WITH_BITMAPS
+    form, bits = (Places, 64 - _ROW_BITS) if large else (Bitmaps, 64)
+    texts = names.to_pylist()
+    for salt in map(str, range(_SALTS)):
+        files = _Files(salt, bits)
+        if len(set(map(files.number, texts))) == len(texts):
+            return form(files)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Numbers for files: so many bits of a hash of their names; ``salt`` makes them different."""
+
+    salt: str
+    bits: int
+
+    def number(self, name: str) -> int:
+        """Of a file, as a signed long; `column` computes the same on Spark."""
+        seed = xxhash.xxh64_intdigest(self.salt.encode(), _SPARKS_SEED)
+        number = xxhash.xxh64_intdigest(name.encode(), seed) << (64 - self.bits) & (2**64 - 1)
+        return number - (number >> 63 << 64)
+
+    def column(self) -> Column:
+        """Of the file of each row of a scan."""
+        number = sf.xxhash64(sf.lit(self.salt), sf.col("_metadata.file_name"))
+        return number if self.bits == 64 else sf.shiftleft(number, 64 - self.bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Bitmaps:
+    """A row for each file with hidden rows: bit ``n % 64`` of word ``n // 64`` stands for row n."""
+
+    files: _Files
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(_KEY, pa.int64()), (_WORDS, pa.list_(pa.int64()))])
+
+    def of_file(self, name: str, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
+        if not len(rows):
+            return
+        words = np.zeros((int(rows[-1]) >> 6) + 1, np.uint64)
+        np.bitwise_or.at(words, rows >> 6, np.uint64(1) << (rows & 63).astype(np.uint64))
+        bits = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words.view(np.int64)))
+        yield pa.RecordBatch.from_arrays([pa.array([self.files.number(name)]), bits], schema=self.schema)
+
+    def columns(self) -> Mapping[str, Column]:
+        return {_FILE: self.files.column(), _ROW: sf.col("_metadata.row_index")}
+
+    def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
+        word = sf.get(_WORDS, sf.shiftright(_ROW, 6).cast("int"))
+        is_hidden = sf.getbit(word, sf.col(_ROW).bitwiseAND(63).cast("int")) == 1
+        same_file = sf.col(_FILE) == sf.col(_KEY)
+        return rows.join(sf.broadcast(hidden), same_file & is_hidden, "left_anti").drop(_FILE, _ROW)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """A number for each hidden row: that of the file, and the row's in its lower bits."""
+
+    files: _Files
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(_PLACE, pa.int64())])
+
+    def of_file(self, name: str, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
+        first = np.int64(self.files.number(name))
+        for start in range(0, len(rows), _BATCH):
+            yield pa.RecordBatch.from_arrays([pa.array(rows[start : start + _BATCH] | first)], schema=self.schema)
+
+    def columns(self) -> Mapping[str, Column]:
+        return {_PLACE: self.files.column().bitwiseOR(sf.col("_metadata.row_index"))}
+
+    def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
+        return rows.join(sf.broadcast(hidden), _PLACE, "left_anti").drop(_PLACE)
