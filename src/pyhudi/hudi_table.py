@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.config import Options
-from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError
+from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError, QueryError
+from pyhudi.metadata.validate import differences
 from pyhudi.read.filters import Filter, RowFilter
 from pyhudi.read.inspect import Inspect, history
 from pyhudi.read.instants import QueryTime
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import table_schema
 from pyhudi.scan import Scan
+from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.table.config import TableConfig
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.table.metaclient import TableMetaClient
@@ -183,6 +185,30 @@ class HudiTable:
             end,
             read_optimized,
         )
+
+    def lookup(self, keys: Sequence[str], columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows with these record keys (as ``_hoodie_record_key`` has them), in no particular order.
+
+        With a record index only the files that have them are read, and no Spark is needed; else as many as the other
+        indexes of the metadata table leave.
+
+        Raises:
+            QueryError: the table does not store record keys.
+        """
+        if isinstance(keys, str):
+            raise QueryError(f"lookup takes a list of record keys, not the text {keys!r}")
+        if not self.config.populate_meta_fields:
+            raise QueryError(
+                "the table does not store record keys (hoodie.populate.meta.fields=false); scan with a filter on "
+                f"{', '.join(self.config.record_keys)} instead"
+            )
+        return self.scan([(RECORD_KEY, "in", list(keys))], columns).to_arrow()
+
+    def validate_metadata(self) -> pa.Table:
+        """Compare the metadata table with the storage: one row for each committed file that they disagree on, or for
+        each reason not to use it (:data:`pyhudi.metadata.validate.DIFFERENCE_SCHEMA`); none if all is well."""
+        now = self._now()
+        return differences(now.storage, now.config, now.active)
 
     # --- writing ---------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,8 @@ from pyhudi.format.places import Places
 Ints = npt.NDArray[np.int64]
 
 Wanted = Mapping[str, Any] | None
-"""Which fields are decoded, by name, with what is wanted inside of them; None: all of it."""
+"""Which fields are decoded, by name, with what is wanted inside of them; None: all of it. So are chosen, too, members
+of a union of several types: where it has another one, none is set."""
 
 _CHUNK = 1 << 17
 """Records that are decoded together: what is worked on stays in the processor's caches."""
@@ -59,6 +60,8 @@ def _narrow(avro: AvroType, wanted: Wanted) -> pa.DataType:
         return _narrow(avro.values[0][1], wanted)
     if isinstance(avro, Record):
         return pa.struct([(name, _narrow(member, wanted[name])) for name, member in avro.fields if name in wanted])
+    if isinstance(avro, Union) and avro.is_members:
+        return pa.struct([field for field in avro.arrow if field.name in wanted])
     return avro.arrow
 
 
@@ -113,13 +116,7 @@ def _skip(avro: AvroType, places: Places) -> None:
         case Union():
             branches = places.branches(len(avro.branches))
             for number, inner in avro.values:
-                rows = _rows(branches, number, len(places))
-                if rows is None:
-                    _skip(inner, places)
-                elif len(rows):
-                    some = places.some(rows)
-                    _skip(inner, some)
-                    places.move(rows, some)
+                _pass_over(inner, places, _rows(branches, number, len(places)))
         case Map():
             _items((_TEXT, avro.values), places)
         case Array():
@@ -139,8 +136,14 @@ def _union(avro: Union, places: Places, wanted: Wanted) -> pa.Array:
     count = len(places)
     branches = places.branches(len(avro.branches))
     members = []
-    for number, inner in avro.values:
+    chosen = {f.name for f in avro.arrow} & set(wanted or ()) if avro.is_members and wanted is not None else None
+    for k, (number, inner) in enumerate(avro.values):
         rows = _rows(branches, number, count)
+        if chosen is not None:
+            wanted = None
+            if avro.arrow.field(k).name not in chosen:
+                _pass_over(inner, places, rows)
+                continue
         if rows is None:
             members.append(_read(inner, places, wanted))
         elif len(rows):
@@ -161,7 +164,18 @@ def _union(avro: Union, places: Places, wanted: Wanted) -> pa.Array:
         mask = pa.repeat(pa.scalar(branches == null), count)
     else:
         mask = pa.array(branches == (-1 if null is None else null))
-    return pa.StructArray.from_arrays(members, fields=list(avro.arrow), mask=mask)
+    fields = [field for field in avro.arrow if chosen is None or field.name in chosen]
+    return pa.StructArray.from_arrays(members, fields=fields, mask=mask)
+
+
+def _pass_over(avro: AvroType, places: Places, rows: Ints | None) -> None:
+    """Skip a value of some rows (None: of all)."""
+    if rows is None:
+        _skip(avro, places)
+    elif len(rows):
+        some = places.some(rows)
+        _skip(avro, some)
+        places.move(rows, some)
 
 
 def _scattered(column: pa.Array, rows: Ints, count: int) -> pa.Array:

@@ -271,6 +271,9 @@ def _layout(
     same = _same_sizes(data, has_sequence)
     if same is not None:
         return same
+    plain = _one_by_one(data, int(has_sequence))
+    if plain is not None:
+        return plain
     starts, key_sizes, value_sizes = [], [], []
     at, size = 0, len(data)
     lengths = struct.Struct(">ii")
@@ -286,6 +289,33 @@ def _layout(
         value_sizes.append(value_size)
         at = blocks.hadoop_varint(data, end)[1] if has_sequence else end
     return np.array(starts, np.int64), np.array(key_sizes, np.int64), np.array(value_sizes, np.int64)
+
+
+def _one_by_one(
+    data: bytes, behind: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+    """The layout of a block whose entries have ``behind`` zero bytes behind them; None for any other."""
+    starts: list[int] = []
+    add, lengths = starts.append, struct.Struct(">ii").unpack_from
+    at, size, more = 0, len(data), _ENTRY_HEAD + behind
+    try:
+        while at < size:
+            key_size, value_size = lengths(data, at)
+            if key_size < 2 or value_size < 0:
+                return None
+            add(at)
+            at += key_size + value_size + more
+    except struct.error:
+        return None
+    if at != size:
+        return None
+    found = np.array(starts, np.int64)
+    raw = np.frombuffer(data, np.uint8)
+    heads = raw[found[:, None] + np.arange(_ENTRY_HEAD)].view(">i4").astype(np.int64).reshape(-1, 2)
+    key_sizes, value_sizes = np.ascontiguousarray(heads[:, 0]), np.ascontiguousarray(heads[:, 1])
+    if behind and raw[found + _ENTRY_HEAD + key_sizes + value_sizes].any():
+        return None
+    return found, key_sizes, value_sizes
 
 
 def _same_sizes(

@@ -60,8 +60,11 @@ def _bound(old: pa.StructArray, new: pa.StructArray, decimal: pa.Array, least: b
     """The lesser or greater of two bounds, and where there is none because they cannot be compared."""
     choose = pc.min_element_wise if least else pc.max_element_wise
     members, held = [], pa.repeat(pa.scalar(0), len(new))
+    known = {True: pa.repeat(pa.scalar(False), len(new)), False: pa.repeat(pa.scalar(False), len(new))}
     for i, field in enumerate(new.type):
         mine, other = new.field(i), old.field(i)
+        known[True] = pc.or_(known[True], _there(new, mine))
+        known[False] = pc.or_(known[False], _there(old, other))
         there = pc.or_(_there(new, mine), _there(old, other))
         held = pc.add(held, there.cast(pa.int64()))
         if not pa.types.is_struct(field.type) or field.type[0].name != VALUE or not pc.any(there).as_py():
@@ -73,7 +76,10 @@ def _bound(old: pa.StructArray, new: pa.StructArray, decimal: pa.Array, least: b
         inner = pa.StructArray.from_arrays([values], fields=list(field.type), mask=pc.invert(there))
         members.append(inner)
     bad = pc.or_(pc.greater(held, 1), pc.and_(decimal, pc.and_(old.is_valid(), new.is_valid())))
-    nothing = pc.equal(held, 0)
+    # a value that is not among the members decoded
+    for union, found in ((new, known[True]), (old, known[False])):
+        bad = pc.or_(bad, pc.and_(union.is_valid(), pc.invert(found)))
+    nothing = pc.and_(old.is_null(), new.is_null())
     return pa.StructArray.from_arrays(members, fields=list(new.type), mask=nothing), bad
 
 

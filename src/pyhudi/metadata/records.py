@@ -35,6 +35,11 @@ _AVSC = {6: "HoodieMetadataRecord.0.15.0", 8: "HoodieMetadataRecord.1.0.2", 9: "
 """Table version → the schema of the release that writes it."""
 
 
+_TOGETHER_ROWS = 1 << 17
+_TOGETHER_BYTES = 64 * 1024 * 1024
+"""About what is decoded at once."""
+
+
 class RecordType(IntEnum):
     """Values of the field ``type``."""
 
@@ -132,9 +137,23 @@ def decode(
         raise FormatError("values of an HFile are no records of a metadata table: their schema has no key and type")
     parts: Mapping[str, Wanted] = payloads if isinstance(payloads, Mapping) else dict.fromkeys(payloads)
     wanted = {TYPE_FIELD: None, **{name: inner for name, inner in parts.items() if name in names}}
-    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    chunks = _joined(values.chunks) if isinstance(values, pa.ChunkedArray) else [values]
     tables = [decode_steps(chunk, record, wanted) for chunk in chunks]
     return pa.concat_tables(tables) if tables else decode_steps(pa.array([], pa.binary()), record, wanted)
+
+
+def _joined(chunks: list[pa.Array]) -> list[pa.Array]:
+    """The same values in fewer arrays: blocks of HFiles are small, and each array costs the same again."""
+    result: list[pa.Array] = []
+    waiting: list[pa.Array] = []
+    rows = size = 0
+    for chunk in chunks:
+        waiting.append(chunk)
+        rows, size = rows + len(chunk), size + chunk.nbytes
+        if rows >= _TOGETHER_ROWS or size >= _TOGETHER_BYTES:
+            result.append(pa.concat_arrays(waiting))
+            waiting, rows, size = [], 0, 0
+    return [*result, pa.concat_arrays(waiting)] if waiting else result
 
 
 def decoded_schema(table_version: int, payloads: Iterable[str] | Mapping[str, Wanted] = PAYLOADS) -> pa.Schema:

@@ -22,6 +22,8 @@ BOOLEAN, INT, LONG, FLOAT, DOUBLE, BYTES, STRING, DATE, DECIMAL, TIME_MICROS, TI
 """Places of the wrappers among the members of ``minValue`` and ``maxValue``."""
 
 VALUE = "value"
+MEMBER = "member"
+"""Members are called so, with their places behind."""
 _V2 = 9
 """The first table version with statistics of index version V2."""
 _V1_DECIMAL = pa.decimal128(30, 15)
@@ -84,8 +86,8 @@ def unwrap(
     result = pa.nulls(count, kind)
     known = _flags(unset)
     ordinals = _ordinals(value_types, count)
-    for place in range(wrapped.type.num_fields):
-        member = wrapped.field(place)
+    for number, field in enumerate(wrapped.type):
+        place, member = int(field.name.removeprefix(MEMBER)), wrapped.field(number)
         if member.null_count == count:
             continue
         held = _flags(pc.and_not(member.is_valid(), unset))
@@ -97,6 +99,24 @@ def unwrap(
         known |= usable
         result = values if usable.all() else pc.if_else(pa.array(usable), values, result)
     return result, known
+
+
+def wanted_members(kind: pa.DataType) -> dict[str, None]:
+    """Return the names of the members that can have values of a column of a type, for `pyhudi.metadata.records.decode`
+    to decode no others."""
+    for test, places in (
+        (pa.types.is_boolean, (BOOLEAN,)),
+        (pa.types.is_integer, (INT, LONG)),
+        (pa.types.is_floating, (INT, LONG, FLOAT, DOUBLE)),
+        (_is_text, (STRING,)),
+        (_is_binary, (BYTES,)),
+        (pa.types.is_decimal, (BYTES, DECIMAL)),
+        (pa.types.is_date32, (INT, DATE, LOCAL_DATE)),
+        (pa.types.is_timestamp, (LONG, TIMESTAMP_MICROS)),
+    ):
+        if test(kind):
+            return {f"{MEMBER}{place}": None for place in places}
+    return {}
 
 
 def _wrapper(kind: pa.DataType, table_version: int) -> int | None:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.values import MergeMode
 from pyhudi.errors import HudiError, QueryError
+from pyhudi.format.gather import gather
 from pyhudi.metadata.freshness import statistics_are_current
 from pyhudi.read.bounds import Bounds, Mask, excluded
 from pyhudi.read.filters import RowFilter, Term, resolve_column
@@ -26,6 +27,8 @@ from pyhudi.read.keyfiles import BLOOM_FILTERS, RECORD_INDEX, keys_of, locate, n
 from pyhudi.read.statistics import COLUMN_STATS, PARTITION_STATS, file_bounds, has_order, partition_bounds
 from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.schema.meta import is_meta_column
+
+_MOST_BYTES = (1 << 31) - 1
 
 if TYPE_CHECKING:
     from pyhudi.metadata.table import MetadataTable
@@ -48,6 +51,8 @@ class Skipping:
     has_history: bool = False
     report: list[str] = field(default_factory=list)
     known_partitions: int = 0
+    found: pa.Table | None = None
+    without_record_index: bool = False
 
     # --- partitions --------------------------------------------------------------------------------------------------
 
@@ -58,6 +63,11 @@ class Skipping:
         metadata = self._usable()
         if metadata is None or not kept or not self.table.config.is_partitioned:
             return kept
+        places = self._places(metadata)
+        if places is not None:
+            mine = set(pc.unique(places["partition"]).to_pylist())
+            self.report.append(f"{RECORD_INDEX}: {len(kept) - len(mine & set(kept))} of {len(kept)} partitions out")
+            return [path for path in kept if path in mine]
         why = self._why_no_partition_stats(metadata)
         if why is not None:
             self.report.append(f"{PARTITION_STATS}: not used: {why}")
@@ -91,17 +101,14 @@ class Skipping:
             return slices
 
     def _by_keys(self, metadata: MetadataTable, slices: pa.Table) -> pa.Table:
-        assert self.rows is not None
-        keys = keys_of(self.rows, self.schema, self.table.config, self.opts)
+        places = self._places(metadata)
+        if places is not None:
+            kept = slices.filter(pc.is_in(_groups(slices), value_set=_groups(places)))
+            self.report.append(f"{RECORD_INDEX}: {slices.num_rows - kept.num_rows} of {slices.num_rows} slices out")
+            return kept
+        keys = self._keys()
         if keys is None:
             return slices
-        if RECORD_INDEX in metadata.partitions and self.query.as_of is None:
-            places = locate(metadata, keys)
-            if places is not None:
-                mine = pc.is_in(_groups(slices), value_set=_groups(places))
-                kept = slices.filter(mine)
-                self.report.append(f"{RECORD_INDEX}: {slices.num_rows - kept.num_rows} of {slices.num_rows} slices out")
-                return kept
         if BLOOM_FILTERS in metadata.partitions:
             out, asked = not_in_filters(metadata, keys, slices)
             self.report.append(f"{BLOOM_FILTERS}: {int(out.sum())} of {slices.num_rows} slices out, {asked} asked")
@@ -138,6 +145,25 @@ class Skipping:
         if without.any():
             self.report.append(f"{COLUMN_STATS}: {int(without.sum())} of {files.num_rows} files have no statistics")
         return slices.filter(pa.array(~out))
+
+    def _keys(self) -> pa.StringArray | None:
+        """The record keys that the filter names."""
+        assert self.rows is not None
+        return keys_of(self.rows, self.schema, self.table.config, self.opts)
+
+    def _places(self, metadata: MetadataTable) -> pa.Table | None:
+        """Where the records are that the filter names; None if it names none, or nothing tells."""
+        if RECORD_INDEX not in metadata.partitions or self.query.as_of is not None or self.without_record_index:
+            return None
+        if self.found is None:
+            keys = self._keys()
+            try:
+                self.found = None if keys is None else locate(metadata, keys)
+            except HudiError as e:
+                self.files.distrust_indexes(e)
+                self.report.append(f"{RECORD_INDEX}: not used: {e}")
+            self.without_record_index = self.found is None
+        return self.found
 
     # --- conditions --------------------------------------------------------------------------------------------------
 
@@ -249,9 +275,19 @@ def _files_of(slices: pa.Table) -> tuple[pa.Table, np.ndarray[Any, np.dtype[np.i
     paths = pa.concat_arrays(
         [slices["base_path"].combine_chunks().drop_null(), pc.list_flatten(lists).cast(pa.string())]
     )
-    names = pc.replace_substring_regex(paths, "^.*/", "")
     partitions = slices["partition"].combine_chunks().take(pa.array(owner))
-    return pa.table({"partition": partitions, "name": names}), owner
+    return pa.table({"partition": partitions, "name": _behind(paths, partitions)}), owner
+
+
+def _behind(paths: pa.StringArray, folders: pa.StringArray) -> pa.StringArray:
+    """The names in paths, given the folders that they begin with."""
+    if not len(paths) or paths.nbytes >= _MOST_BYTES:
+        return pc.replace_substring_regex(paths, "^.*/", "")
+    offsets = np.frombuffer(paths.buffers()[1], np.int32, len(paths) + 1, 4 * paths.offset).astype(np.int64)
+    sizes = pc.binary_length(folders).to_numpy().astype(np.int64)
+    starts = offsets[:-1] + sizes + (sizes > 0)
+    data = np.frombuffer(paths.buffers()[2] or b"", np.uint8)
+    return gather(data, starts, offsets[1:] - starts).cast(pa.string())
 
 
 def _groups(table: pa.Table) -> pa.Array:

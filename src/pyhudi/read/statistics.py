@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyhudi.metadata import keys
 from pyhudi.metadata.records import COLUMN_STATS as PAYLOAD
-from pyhudi.metadata.stats_values import unwrap
+from pyhudi.metadata.stats_values import unwrap, wanted_members
 from pyhudi.metadata.table import KEY, MetadataTable
 from pyhudi.read.bounds import Bounds, Mask
 
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 COLUMN_STATS, PARTITION_STATS = "column_stats", "partition_stats"
 """Partitions of the metadata table."""
 
-_FIELDS: Wanted = dict.fromkeys(
-    ("fileName", "minValue", "maxValue", "valueCount", "nullCount", "isDeleted", "isTightBound", "valueType")
-)
+_FIELDS = ("fileName", "valueCount", "nullCount", "isDeleted", "isTightBound", "valueType")
 _FEW = 4
 """Up to one in so many of all partitions, statistics are looked up partition by partition."""
+
+
+def _wanted(kind: pa.DataType) -> dict[str, Wanted]:
+    """What is decoded of statistics of a column of a type."""
+    members = wanted_members(kind)
+    return {PAYLOAD: {**dict.fromkeys(_FIELDS), "minValue": members, "maxValue": members}}
 
 
 def has_order(kind: pa.DataType) -> bool:
@@ -59,9 +63,9 @@ def file_bounds(
     ids = keys.partition_ids(partitions)
     if len(partitions) * _FEW <= known_partitions:
         prefixes = [column_id + text for text in ids.to_pylist()]
-        stats = table.prefixes(COLUMN_STATS, prefixes, {PAYLOAD: _FIELDS})
+        stats = table.prefixes(COLUMN_STATS, prefixes, _wanted(kind))
     else:
-        stats = table.prefixes(COLUMN_STATS, [column_id], {PAYLOAD: _FIELDS})
+        stats = table.prefixes(COLUMN_STATS, [column_id], _wanted(kind))
     if not stats.num_rows:
         return _nothing(kind, files.num_rows), np.zeros(files.num_rows, np.bool_)
     stats = stats.combine_chunks()
@@ -75,7 +79,7 @@ def file_bounds(
 def partition_bounds(table: MetadataTable, column: str, kind: pa.DataType, partitions: pa.Array) -> Bounds:
     """Return the bounds of a column in each partition, given by path; nothing is known of those without statistics."""
     wanted = keys.partition_stats_keys(pa.array([column] * len(partitions), pa.string()), partitions)
-    stats = table.lookup(PARTITION_STATS, wanted, {PAYLOAD: _FIELDS})
+    stats = table.lookup(PARTITION_STATS, wanted, _wanted(kind))
     if not stats.num_rows:
         return _nothing(kind, len(partitions))
     stats = stats.combine_chunks()

@@ -215,3 +215,51 @@ def test_merging_of_statistics():
     assert (low, high) == ([1, 3, 2], [9, 9, 4])
     assert payload.field("nullCount").to_pylist() == [1, 1, 11]
     assert payload.field("valueCount").to_pylist() == [20, 10, 20]
+
+
+def test_validation(path: Path):
+    table = HudiTable.for_path(str(path))
+    assert table.validate_metadata().num_rows == 0
+    data = next(p for p in path.rglob("*.parquet") if ".hoodie" not in p.parts)
+    renamed = data.with_name("x" + data.name)
+    data.rename(renamed)
+    found = table.validate_metadata()
+    assert {row["problem"] for row in found.to_pylist()} == {"not in the metadata table", "not in the storage"}
+    renamed.rename(data)
+    shutil.rmtree(path / ".hoodie/metadata/files")
+    assert "cannot be used" in table.validate_metadata()["problem"][0].as_py()
+
+
+def test_every_byte_of_an_hfile():
+    """Of files with checksums, a changed byte never makes other entries."""
+    from pyhudi.errors import FormatError
+    from pyhudi.format.hfile import ENTRY_SCHEMA, HFileReader
+    from pyhudi.format.hfilewriter import write_hfile
+
+    keys = pa.array([f"k{i}" for i in range(5)])
+    data = write_hfile(keys, pa.array([b"v" * i for i in range(5)]), schema="{}")
+    whole = pa.Table.from_batches(HFileReader(data).batches(), ENTRY_SCHEMA)
+    # the rest of the trailer is empty
+    for at in [*range(len(data) - 4096 + 200), *range(len(data) - 8, len(data))]:
+        for change in (0x01, 0x80, 0xFF):
+            broken = bytearray(data)
+            broken[at] ^= change
+            try:
+                reader = HFileReader(bytes(broken))
+                found = pa.Table.from_batches(reader.batches(), ENTRY_SCHEMA)
+                reader.lookup(keys)
+                reader.prefix(b"k")
+            except FormatError:
+                continue
+            assert found.equals(whole), (at, change)
+
+
+def test_lookups_by_key(tmp_path: Path):
+    golden = unpack("v9_mor_meta_all", tmp_path)
+    table = HudiTable.for_path(str(golden.path))
+    every = table.scan().to_arrow()
+    some = every["_hoodie_record_key"].to_pylist()[:3]
+    found = table.lookup([*some, "not there"])
+    assert sorted(found["_hoodie_record_key"].to_pylist()) == sorted(some)
+    assert table.lookup([]).num_rows == 0
+    assert table.lookup(some[:1], ["id"]).column_names == ["id"]

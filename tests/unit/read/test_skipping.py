@@ -334,7 +334,7 @@ def test_keys_by_the_record_index(tmp_path: Path):
         scan = table.scan([("id", "=", text)], columns=["id"])
         assert scan.to_arrow()["id"].to_pylist() == [text]
         assert scan.plan().tasks.num_rows == 1
-        assert any("record_index: 1 of 2 slices out" in line for line in scan.plan().skipped)
+        assert any("record_index: 1 of 2 partitions out" in line for line in scan.plan().skipped)
     some = every["id"].to_pylist()[:5]
     assert sorted(table.scan([("_hoodie_record_key", "in", some)]).to_arrow()["id"].to_pylist()) == sorted(some)
     assert table.scan([("id", "=", "not there")]).plan().tasks.num_rows == 0
