@@ -9,19 +9,17 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from tests.spark.model import Model, Row, frame, options, rows_of
 
 from pyhudi.errors import ConfigError, RecordKeyError, UnsupportedTableError
-from pyhudi.format.columns import RECORD_KEY
+from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.hudi_table import HudiTable
 from pyhudi.index.bucketcounts import BucketCounts
 from pyhudi.index.bucketing import Bucketing
 from pyhudi.index.consistent import FIRST_INSTANT, FOLDER, HashingMetadata
 from pyhudi.index.hashing import bucket_of as bucket_of_key
-from pyhudi.index.hashing import java_hash as java_hash_of
 from pyhudi.keygen import KeySpec
-from pyhudi.spark.buckets import bucket_of, java_hash
+from pyhudi.spark.buckets import with_bucket
 from pyhudi.spark.writer import write
 from pyhudi.table.keygen_type import KeyGenType
 
@@ -48,12 +46,6 @@ _TEXTS = [
 ]
 
 
-def test_spark_computes_the_hash_of_java(spark: SparkSession) -> None:
-    rows = spark.createDataFrame([(text,) for text in _TEXTS], "text string")
-    found = {row[0]: row[1] for row in rows.select("text", java_hash(F.col("text"))).collect()}
-    assert found == {text: java_hash_of(text) for text in _TEXTS}
-
-
 @pytest.mark.parametrize(
     ("record_fields", "fields", "splits_any"),
     [
@@ -74,8 +66,8 @@ def test_spark_computes_the_bucket_of_a_key(
 ) -> None:
     spec = KeySpec(KeyGenType.COMPLEX, record_fields, len(record_fields) > 1, ())
     bucketing = Bucketing(fields, BucketCounts(1_000_003), splits_any)
-    rows = spark.createDataFrame([(text,) for text in _TEXTS], f"{RECORD_KEY} string")
-    found = {row[0]: row[1] for row in rows.select(RECORD_KEY, bucket_of(spec, bucketing)).collect()}
+    rows = spark.createDataFrame([(text, "p") for text in _TEXTS], f"{RECORD_KEY} string, {PARTITION_PATH} string")
+    found = {row[0]: row[2] for row in with_bucket(rows, spec, bucketing, "bucket").collect()}
     expected = {text: bucket_of_key(text, fields, 1_000_003, splits_any=splits_any) for text in _TEXTS}
     assert found == expected
 

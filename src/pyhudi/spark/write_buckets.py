@@ -26,7 +26,7 @@ from pyhudi.index.bucketing import Bucketing
 from pyhudi.index.consistent import known_partitions, load_metadata, store_first
 from pyhudi.merge.dedupe import Dedupe
 from pyhudi.merge.rules import Rules
-from pyhudi.spark.buckets import bucket_of
+from pyhudi.spark.buckets import with_bucket
 from pyhudi.spark.consistent import Locations, located, opened
 from pyhudi.spark.dedupe import mark_deletes
 from pyhudi.spark.frames import small_frame
@@ -85,7 +85,7 @@ def write_bucketed(job: WriteJob, instant: str, slices: pa.Table, timeline: Time
         stats = run_upsert(_together(located(rows, locations).withColumn(ROW, _no_row()), job), context)
         store_first(job.storage, opened(locations, stats))
         return stats
-    rows = rows.withColumn(_BUCKET, bucket_of(job.spec, _bucketing(job)))
+    rows = with_bucket(rows, job.spec, _bucketing(job), _BUCKET)
     stats = run_upsert(_routed(rows, job, bucket_groups(slices), slices), context)
     if _bucketing(job).counts.rules:
         store_counts(job.storage, _bucketing(job).counts)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pyhudi.index.hashing import bucket_of, java_hash
+from pyhudi.index.hashing import bucket_of, hash_values, hashes_of, java_hash, list_hash
 
 
 @pytest.mark.parametrize(
@@ -34,3 +37,23 @@ def test_the_bucket_of_a_key(key: str, fields: list[str], four: int, eight: int)
 
 def test_release_0_15_looks_into_keys_of_one_part() -> None:
     assert bucket_of("id:k0001", ["id"], 4, splits_any=True) == 3
+
+
+_TEXT = st.text(st.sampled_from("ab,:é\U0001f600\n"), max_size=6)
+_CLEAN = st.sampled_from(["a", "", "__null__", "__empty__", "é\U0001f600", "12", "a b"])
+
+
+@given(keys=st.lists(_TEXT, max_size=8), splits_any=st.booleans())
+def test_whole_columns_of_keys_of_one_field(keys: list[str], splits_any: bool) -> None:
+    found = hashes_of(pa.array(keys, pa.string()), ["a"], ["a"], splits_any=splits_any)
+    assert found.tolist() == [list_hash(hash_values(key, ["a"], splits_any=splits_any)) for key in keys]
+
+
+@given(
+    values=st.lists(st.tuples(st.one_of(_CLEAN, _TEXT), _CLEAN), max_size=8),
+    fields=st.sampled_from([["x"], ["y"], ["x", "y"], ["y", "x"]]),
+)
+def test_whole_columns_of_keys_of_two_fields(values: list[tuple[str, str]], fields: list[str]) -> None:
+    keys = [f"x:{x},y:{y}" for x, y in values]
+    found = hashes_of(pa.array(keys, pa.string()), ["x", "y"], fields)
+    assert found.tolist() == [list_hash(hash_values(key, fields)) for key in keys]
