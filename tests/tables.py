@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -210,6 +211,32 @@ class HandMadeTable:
         self.active.create_requested(action, at(n), b"")
         inflight = self.active.to_inflight(self.active.timeline.find(at(n), action))
         self.active.complete(inflight, encode_record(action, State.COMPLETED, record, self.version), at(n))
+
+    def archive(self, *numbers: int) -> None:
+        """Move completed instants from the active timeline of a table of version 8 or later to its history."""
+        active = self.active.reload()
+        layout, rows = active.layout, []
+        for n in numbers:
+            instant = active.timeline.find(at(n))
+            assert instant is not None
+            rows.append(
+                {
+                    "instantTime": instant.requested,
+                    "completionTime": instant.completion,
+                    "action": instant.action,
+                    "metadata": active.read(instant),
+                    "plan": b"",
+                }
+            )
+            for state in active.states(instant):
+                active.delete(state)
+        folder = self.root / layout.history
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{rows[0]['instantTime']}_{rows[-1]['instantTime']}_0.parquet"
+        pq.write_table(pa.Table.from_pylist(rows), folder / name)
+        (folder / "manifest_1").write_text(json.dumps({"files": [{"fileName": name, "fileLen": 1}]}))
+        (folder / "_version_").write_text("1")
+        self.active = active.reload()
 
     def remove(self, n: int, partition: str, file_id: str) -> None:
         """Delete a base file, as the cleaner does."""

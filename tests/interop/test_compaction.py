@@ -38,13 +38,20 @@ class Shared:
     def table(self) -> HudiTable:
         return HudiTable.for_path(str(self.path))
 
-    def write(self, numbers: Sequence[int], *, late: Sequence[int] = (), deleted: Sequence[int] = ()) -> None:
+    def write(
+        self,
+        numbers: Sequence[int],
+        *,
+        late: Sequence[int] = (),
+        deleted: Sequence[int] = (),
+        merged_by_us: bool = False,
+    ) -> None:
         """Let Apache Hudi upsert these, some with an event time of the past, some as deletes."""
         self.round += 1
         if self.oracle.release == "1.0.2":
             # run by the procedure its compaction fails on its own deletes (Integer / Long ClassCastException), and
-            # lets events of the past win
-            late, deleted = (), ()
+            # lets events of the past win; its snapshots do not
+            late, deleted = late if merged_by_us else (), ()
         rows = [
             {
                 "id": f"k{n}",
@@ -104,6 +111,8 @@ def test_plans_change_hands(oracle: Oracle, version: int, tmp_path: Path):
     assert_same_rows(shared.agree(), before, COMPARED)
 
     # their plan, our run
+    shared.write([0], late=[7, 8], merged_by_us=True)
+    before = shared.agree()
     shared.procedure("schedule")
     (theirs,) = shared.table.services.pending_compactions()
     shared.write([0, 6], late=[7])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.hudi_table import HudiTable
+from pyhudi.spark.writer import WriteResult, write
 
 SCHEMA = "id string, part string, ts long, v string"
 OPTIONS: Mapping[str, str] = {
@@ -67,3 +69,35 @@ class Model:
     @property
     def rows(self) -> list[Row]:
         return sorted(self.records.values(), key=repr)
+
+
+def batch(start: int, stop: int, ts: int, v: str, partitions: int = 3) -> list[Row]:
+    """Rows whose keys are numbers, spread over partitions."""
+    return [(f"k{i:03d}", f"p{i % partitions}", ts, v) for i in range(start, stop)]
+
+
+@dataclass
+class Steps:
+    """A table and its model, written side by side. ``options_of`` gives the options of an operation."""
+
+    spark: SparkSession
+    path: Path | str
+    options_of: Callable[..., dict[str, Any]] = options
+    model: Model = field(default_factory=Model)
+
+    def __call__(self, operation: str, rows: Iterable[Row], *, drop: Iterable[str] = (), **extra: Any) -> WriteResult:
+        """Write rows to both, and see that they are the same; ``drop`` are partitions that go first."""
+        rows = list(rows)
+        if operation == "insert_overwrite_table":
+            drop = {row[1] for row in self.model.rows}
+        self.model.drop(*drop)
+        if operation == "delete":
+            self.model.delete(rows)
+        else:
+            self.model.upsert(rows)
+        result = write(frame(self.spark, rows), str(self.path), self.options_of(operation, **extra), "append")
+        assert result.instant is not None
+        assert rows_of(self.path) == self.model.rows, operation
+        last = HudiTable.for_path(str(self.path)).history().slice(0, 1).to_pylist()[0]
+        assert (last["requested"], last["operation"]) == (result.instant, operation.upper())
+        return result

@@ -17,6 +17,7 @@ import pyhudi
 from pyhudi import HudiTable
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.merge.registry import unregister_merger
+from pyhudi.spark import logparts
 from pyhudi.spark.load import load_table
 from pyhudi.timeline.instants import Action
 
@@ -290,3 +291,29 @@ def test_a_missing_log_file_says_so(spark, tmp_path):
         log.unlink()
     with pytest.raises(Exception, match="a cleaner has removed it since the query was planned"):
         frame.count()
+
+
+@pytest.mark.parametrize("engine", ["auto", "arrow"])
+def test_log_files_of_other_partitions_are_left_out(spark, tmp_path, monkeypatch, capsys, engine):
+    """Each partition is a part of its own, if that pays, which Spark drops where a query asks for others."""
+    monkeypatch.setattr(logparts, "WORTH_A_PART", 0)
+    table = make(tmp_path)
+    table.log(20, {("a", "f1"): [row("k1", 1, "log")], ("b", "f2"): [row("m0", 5, "log", "b")]}, base=10)
+    check(spark, table, **{"pyhudi.read.engine": engine})
+    frame = load(spark, table, **{"pyhudi.read.engine": engine})
+    with_logs = HudiTable.for_path(str(table.root)).scan().to_arrow()
+    for condition, keep, parts in (
+        ("p = 'a'", pc.field("p") == "a", 1),
+        ("p in ('b', 'zzz')", pc.field("p") == "b", 1),
+        ("p > 'a' and v > 1", (pc.field("p") > "a") & (pc.field("v") > 1), 1),
+        ("p = 'zzz'", pc.field("p") == "zzz", 0),
+        ("v > 1", pc.field("v") > 1, 2),
+    ):
+        rows = frame.where(condition)
+        assert values(rows, "id", "w") == sorted((r["id"], r["w"]) for r in with_logs.filter(keep).to_pylist())
+        capsys.readouterr()
+        rows.explain()
+        # where Spark reads the base files, another one finds the rows that the logs hide
+        others = 1 if engine == "auto" else 0
+        without_logs = 1 if engine == "arrow" else 0
+        assert capsys.readouterr().out.count("MapInArrow") == parts + others + without_logs, condition

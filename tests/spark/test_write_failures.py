@@ -12,8 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from tests.spark.model import frame, options, rows_of, tree
 
 from pyhudi.config import Options
-from pyhudi.errors import StorageError
+from pyhudi.errors import ConflictError, StorageError
 from pyhudi.hudi_table import HudiTable
+from pyhudi.spark.load import load_table
+from pyhudi.spark.write_job import WriteJob
 from pyhudi.spark.writer import write
 from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.transaction.transaction import Transaction
@@ -151,3 +153,55 @@ def test_the_next_writer_rolls_back_what_a_dead_one_logged(
         # what was written, and in version 6 the voided file with the command that voids it
         assert len(logs()) == len(before) + (3 if version == 6 else 1)
         assert not [name for name in tree(path) if "p9" in name and name.endswith(".parquet")]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_columns_that_another_writer_adds_meanwhile(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """They stay; two writers that both add some are a conflict, unless these are the same."""
+    path = str(tmp_path / "table")
+    several = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+    more = {**options("upsert", hoodie__datasource__write__table__type=kind), **several}
+    commit = WriteJob.commit
+
+    def put(key: str, part: str, *columns: str, **extra: str) -> None:
+        rows = frame(spark, [(key, part, 2, "two")]).withColumns({c: F.lit(f"{key} {c}") for c in columns})
+        write(rows, path, {**more, **extra})
+
+    def race(mine: tuple[str, ...], theirs: tuple[str, ...], **extra: str) -> None:
+        """A write to p0, before whose commit another one to p1 comes in between."""
+
+        def late(self: WriteJob, *args: object) -> object:
+            monkeypatch.setattr(WriteJob, "commit", commit)
+            put("k01", "p1", *theirs)
+            return commit(self, *args)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(WriteJob, "commit", late)
+        put("k00", "p0", *mine, **extra)
+
+    def columns() -> list[str]:
+        return HudiTable.for_path(path).schema.names[9:]
+
+    write(frame(spark, ROWS), path, more)
+    race((), ("a",))
+    assert columns() == ["a"]
+    race(("a",), ("a",))
+    race(("a", "b"), ("a", "b"))
+    assert columns() == ["a", "b"]
+    with pytest.raises(ConflictError, match=r"changed the table's columns \(d: string, in this write not there; c: "):
+        race(("a", "b", "c"), ("a", "b", "d"))
+    assert columns() == ["a", "b", "d"]
+    found = {r["id"]: r for r in HudiTable.for_path(path).scan().to_arrow().to_pylist()}
+    assert [found["k00"][c] for c in "abd"] == ["k00 a", "k00 b", None]
+    assert [found["k01"][c] for c in "abd"] == ["k01 a", "k01 b", "k01 d"]
+    spark_rows = {r["id"]: r for r in load_table(spark, path).collect()}
+    assert [spark_rows["k00"][c] for c in "abd"] == ["k00 a", "k00 b", None]
+    put("k00", "p0", "a", "b", "d", "c")
+    assert columns() == ["a", "b", "d", "c"]
+    # the other one is later, and so it is what readers take the columns from
+    with pytest.raises(ConflictError, match="later instant"):
+        race(("a", "b", "d", "c", "e"), ("a", "b", "d", "c"))
+    option = "hoodie.write.concurrency.schema.conflict.resolution.enable"
+    race(("a", "b", "d", "c", "e"), ("a", "b", "d", "c"), **{option: "false"})
+    assert columns() == ["a", "b", "d", "c"]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.model import SCHEMA, Model, Row, frame, options, rows_of
+from tests.spark.model import SCHEMA, Model, Row, Steps, batch, frame, options, rows_of
 from tests.tables import HandMadeTable
 
 from pyhudi.errors import ConfigError, SchemaMismatchError
@@ -21,10 +21,6 @@ from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.timeline.instants import Action
 
 _EVENT_TIME = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
-
-
-def batch(start: int, stop: int, ts: int, v: str, partitions: int = 3) -> list[Row]:
-    return [(f"k{i:03d}", f"p{i % partitions}", ts, v) for i in range(start, stop)]
 
 
 def merge_on_read(operation: str, version: int = 9, **more: Any) -> dict[str, Any]:
@@ -62,60 +58,27 @@ def stats_of(path: Path | str, result: WriteResult) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_all_operations_one_after_the_other(spark: SparkSession, tmp_path: Path, version: int) -> None:
-    path, model = str(tmp_path / "table"), Model()
-
-    def step(operation: str, rows: list[Row], action: str = "deltacommit", **extra: object) -> None:
-        result = write(frame(spark, rows), path, merge_on_read(operation, version, **extra), "append")
-        assert result.instant is not None
-        assert rows_of(path) == model.rows, operation
-        last = HudiTable.for_path(path).history().slice(0, 1).to_pylist()[0]
-        assert (last["requested"], last["action"], last["operation"]) == (result.instant, action, operation.upper())
-
-    rows = batch(0, 60, 10, "bulk")
-    model.upsert(rows)
-    step("bulk_insert", rows)
-
+    path = str(tmp_path / "table")
+    step = Steps(spark, path, lambda operation, **extra: merge_on_read(operation, version, **extra))
+    step("bulk_insert", batch(0, 60, 10, "bulk"))
     # older, equal and newer versions, a key twice in the batch
     rows = [*batch(0, 10, 9, "old"), *batch(10, 20, 10, "tie"), *batch(20, 30, 11, "new")]
-    rows += [("k021", "p0", 15, "twice, stronger"), ("k021", "p0", 14, "twice")]
-    model.upsert(rows)
-    step("upsert", rows)
+    step("upsert", [*rows, ("k021", "p0", 15, "twice, stronger"), ("k021", "p0", 14, "twice")])
     assert len(log_files(path)) == 3
-
     # new keys, in partitions with logs and in a new one; a second log
-    rows = [*batch(55, 70, 12, "more"), ("x", "fresh", 1, "first")]
-    model.upsert(rows)
-    step("upsert", rows)
-
-    rows = batch(100, 110, 1, "inserted")
-    model.upsert(rows)
-    step("insert", rows)
-
-    gone = [*batch(0, 25, 0, ""), ("nobody", "p1", 0, ""), ("k001", "p2", 0, "")]
-    model.delete(gone)
-    step("delete", gone)
-
+    step("upsert", [*batch(55, 70, 12, "more"), ("x", "fresh", 1, "first")])
+    step("insert", batch(100, 110, 1, "inserted"))
+    step("delete", [*batch(0, 25, 0, ""), ("nobody", "p1", 0, ""), ("k001", "p2", 0, "")])
     # records that were deleted come again, records of the log are updated
-    rows = [*batch(0, 5, 20, "again"), *batch(55, 60, 30, "third version")]
-    model.upsert(rows)
-    step("upsert", rows)
-
+    step("upsert", [*batch(0, 5, 20, "again"), *batch(55, 60, 30, "third version")])
     rows = [("a", "p1", 1, "overwritten"), ("b", "other", 1, "overwritten")]
-    model.drop("p1", "other")
-    model.upsert(rows)
-    step("insert_overwrite", rows, "replacecommit")
-
-    model.drop("p2", "other")
-    step("delete_partition", [], "replacecommit", hoodie__datasource__write__partitions__to__delete="*2,other")
-
-    rows = [("k030", "p0", 99, "after"), ("z", "p2", 1, "again")]
-    model.upsert(rows)
-    step("upsert", rows)
-
-    rows = batch(0, 5, 1, "anew")
-    model.drop(*{row[1] for row in model.rows})
-    model.upsert(rows)
-    step("insert_overwrite_table", rows, "replacecommit")
+    step("insert_overwrite", rows, drop=("p1", "other"))
+    gone = {"hoodie__datasource__write__partitions__to__delete": "*2,other"}
+    step("delete_partition", [], drop=("p2", "other"), **gone)
+    step("upsert", [("k030", "p0", 99, "after"), ("z", "p2", 1, "again")])
+    step("insert_overwrite_table", batch(0, 5, 1, "anew"))
+    actions = HudiTable.for_path(path).history()["action"].to_pylist()
+    assert actions == ["replacecommit", "deltacommit", *["replacecommit"] * 2, *["deltacommit"] * 6]
 
 
 def test_what_log_files_hold(spark: SparkSession, tmp_path: Path) -> None:
@@ -435,3 +398,23 @@ def test_a_record_that_comes_again_beside_a_compaction_that_drops_it(
     assert services.compact(spark=spark)
     assert rows_of(path) == model.rows
     step("upsert", batch(0, 12, 50, "all"))
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+def test_a_key_that_was_deleted_and_then_inserted_is_there_once(
+    spark: SparkSession, tmp_path: Path, index: str
+) -> None:
+    """It is in two base files then, of which a log file has emptied the first. Whatever comes goes to the second."""
+    path = str(tmp_path / "table")
+    rest = {"hoodie__index__type": index, "hoodie__parquet__small__file__limit": 0}
+    step = Steps(spark, path, lambda operation: merge_on_read(operation, **rest))
+    step("upsert", [*batch(0, 4, 1, "first", 1), *batch(0, 2, 1, "elsewhere", 2)])
+    step("upsert", [("k003", "p0", 2, "second")])
+    step("delete", [("k000", "p0", 0, ""), ("k001", "p0", 0, ""), ("k003", "p0", 0, "")])
+    step("insert", [("k000", "p0", 5, "inserted"), ("k003", "p0", 5, "inserted")])
+    step("upsert", [("k000", "p0", 6, "again"), ("k001", "p0", 6, "again"), ("k002", "p0", 6, "again")])
+    step("delete", [("k000", "p0", 0, ""), ("k002", "p0", 0, "")])
+    step("upsert", [("k000", "p0", 9, "third"), ("k003", "p0", 7, "third"), ("k009", "p0", 1, "new")])
+    step("insert", [("k002", "p0", 1, "third")])
+    HudiTable.for_path(path).services.compact()
+    assert rows_of(path) == step.model.rows

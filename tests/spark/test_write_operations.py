@@ -6,64 +6,30 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.model import Model, Row, frame, options, rows_of
+from tests.spark.model import Steps, batch, frame, options, rows_of
 
-from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.writer import write
-
-
-def batch(start: int, stop: int, ts: int, v: str, partitions: int = 3) -> list[Row]:
-    return [(f"k{i:03d}", f"p{i % partitions}", ts, v) for i in range(start, stop)]
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_all_operations_one_after_the_other(spark: SparkSession, tmp_path: Path, version: int) -> None:
-    path, model = str(tmp_path / "table"), Model()
     more = {"hoodie__write__table__version": version}
     if version == 6:
         more["hoodie__datasource__write__payload__class"] = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
-
-    def step(operation: str, rows: list[Row], **extra: object) -> None:
-        result = write(frame(spark, rows), path, options(operation, **more, **extra), "append")
-        assert result.instant is not None
-        assert rows_of(path) == model.rows, operation
-        last = HudiTable.for_path(path).history().slice(0, 1).to_pylist()[0]
-        assert (last["requested"], last["operation"]) == (result.instant, operation.upper())
-
-    rows = batch(0, 60, 10, "bulk")
-    model.upsert(rows)
-    step("bulk_insert", rows)
-
+    step = Steps(spark, tmp_path / "table", lambda operation, **extra: options(operation, **more, **extra))
+    step("bulk_insert", batch(0, 60, 10, "bulk"))
     # older, equal and newer versions, a key twice in the batch, new keys, a new partition
     rows = [*batch(0, 10, 9, "old"), *batch(10, 20, 10, "tie"), *batch(20, 30, 11, "new"), *batch(55, 70, 12, "more")]
     rows += [("k021", "p0", 15, "twice, stronger"), ("k021", "p0", 14, "twice"), ("x", "fresh", 1, "first")]
-    model.upsert(rows)
     step("upsert", rows)
-
-    rows = batch(100, 110, 1, "inserted")
-    model.upsert(rows)
-    step("insert", rows)
-
-    gone = [*batch(0, 25, 0, ""), ("nobody", "p1", 0, ""), ("k001", "p2", 0, "")]
-    model.delete(gone)
-    step("delete", gone)
-
+    step("insert", batch(100, 110, 1, "inserted"))
+    step("delete", [*batch(0, 25, 0, ""), ("nobody", "p1", 0, ""), ("k001", "p2", 0, "")])
     rows = [("a", "p1", 1, "overwritten"), ("b", "other", 1, "overwritten")]
-    model.drop("p1", "other")
-    model.upsert(rows)
-    step("insert_overwrite", rows)
-
-    model.drop("p2", "other")
-    step("delete_partition", [], hoodie__datasource__write__partitions__to__delete="*2,other")
-
-    rows = [("k030", "p0", 99, "after"), ("z", "p2", 1, "again")]
-    model.upsert(rows)
-    step("upsert", rows)
-
-    rows = batch(0, 5, 1, "anew")
-    model.drop(*{row[1] for row in model.rows})
-    model.upsert(rows)
-    step("insert_overwrite_table", rows)
+    step("insert_overwrite", rows, drop=("p1", "other"))
+    gone = {"hoodie__datasource__write__partitions__to__delete": "*2,other"}
+    step("delete_partition", [], drop=("p2", "other"), **gone)
+    step("upsert", [("k030", "p0", 99, "after"), ("z", "p2", 1, "again")])
+    step("insert_overwrite_table", batch(0, 5, 1, "anew"))
 
 
 def test_counts_of_a_result(spark: SparkSession, tmp_path: Path) -> None:

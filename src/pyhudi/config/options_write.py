@@ -170,6 +170,11 @@ BLOOM_INDEX_PARALLELISM = integer("hoodie.bloom.index.parallelism", 0, "Tasks of
 
 # --- schema --------------------------------------------------------------------------------------------------------
 
+SCHEMA_CONFLICT_RESOLUTION = flag(
+    "hoodie.write.concurrency.schema.conflict.resolution.enable",
+    True,
+    "Whether a write heeds columns that another one has added or changed since it began.",
+)
 RECONCILE_SCHEMA = flag(
     _WRITE + "reconcile.schema", False, "Whether the table's schema wins where the input lacks columns."
 )

@@ -52,6 +52,13 @@ def new_file_prefix() -> str:
     return new_file_prefix() if prefix[:3] == "000" and prefix[:8].isdigit() else prefix
 
 
+def file_prefix_of(text: str) -> str:
+    """Return a UUID text that is always the same for a text, and never one that begins like those of the bucket
+    index."""
+    prefix = str(uuid.uuid5(uuid.NAMESPACE_OID, text))
+    return file_prefix_of(prefix) if prefix[:3] == "000" and prefix[:8].isdigit() else prefix
+
+
 def new_file_id(prefix: str, n: int) -> str:
     """Return the id of the ``n``-th file group (from 0) opened under a prefix (a UUID text)."""
     return f"{prefix}-{n}"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
     from pyhudi.read.plan import ScanPlan
     from pyhudi.storage.base import Storage
+    from pyhudi.timeline.active import ActiveTimeline
 
 _READ_THREADS = 16
 
@@ -42,11 +43,8 @@ class FilePart:
 
 def file_parts(table: PinnedTable, plan: ScanPlan, tasks: pa.Table) -> list[FilePart]:
     """Split tasks of the plan by what their base files hold. Nearly always there is one part."""
-    instants: list[str] = pc.unique(tasks["base_instant"]).to_pylist()
-    with ThreadPoolExecutor(_READ_THREADS) as pool:
-        written = list(pool.map(lambda i: _schema_of(table, tasks, i), instants))
     parts: dict[str, tuple[pa.Schema, Names, list[str]]] = {}
-    for instant, schema in zip(instants, written, strict=True):
+    for instant, schema in written_schemas(table.active, tasks).items():
         names = plan.renamed.get(instant, {})
         held = as_held(plan.schema, schema, names)
         parts.setdefault(f"{held} {names}", (held, names, []))[2].append(instant)
@@ -93,15 +91,22 @@ def _same_in_files(wanted: pa.DataType, written: pa.DataType) -> bool:
     )
 
 
-def _schema_of(table: PinnedTable, tasks: pa.Table, instant: str) -> pa.Schema:
-    active = table.active
+def written_schemas(active: ActiveTimeline, files: pa.Table) -> dict[str, pa.Schema]:
+    """The columns of base files by the instant that wrote them; ``files`` has the columns base_instant and base_path
+    (never null)."""
+    instants: list[str] = pc.unique(files["base_instant"]).to_pylist()
+    with ThreadPoolExecutor(_READ_THREADS) as pool:
+        return dict(zip(instants, pool.map(lambda i: _schema_of(active, files, i), instants), strict=True))
+
+
+def _schema_of(active: ActiveTimeline, files: pa.Table, instant: str) -> pa.Schema:
     found = active.timeline.find(instant)
     if found is not None and found.is_completed and found.is_write:
         text = active.commit_metadata(found).schema_json
         if text:
             return from_avro(text)
-    path = tasks["base_path"][pc.index(tasks["base_instant"], instant).as_py()].as_py()
-    return file_schema(table.storage, path)
+    path = files["base_path"][pc.index(files["base_instant"], instant).as_py()].as_py()
+    return file_schema(active.storage, path)
 
 
 def file_schema(storage: Storage, path: str) -> pa.Schema:

@@ -13,7 +13,7 @@ from pyhudi.read.table_schema import table_schema
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.timeline.history import read_history
 from pyhudi.timeline.instants import WRITE_ACTIONS, State
-from pyhudi.timeline.metadata import CommitMetadata, decode_commit
+from pyhudi.timeline.metadata import CommitMetadata, decode_commit, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,7 +104,7 @@ def _history_row(
             "file_groups_replaced": 0
             if metadata.replaced is None
             else metadata.replaced["file_id"].drop_null().length(),
-            **{name: pc.sum(stats[column]).as_py() or 0 for name, column in _TOTALS.items()},
+            **{name: total(stats, column) for name, column in _TOTALS.items()},
         }
     return row
 

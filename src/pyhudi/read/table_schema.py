@@ -12,45 +12,36 @@ from pyhudi.format.columns import OPERATION
 from pyhudi.read.renames import LATEST_SCHEMA
 from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.meta import add_meta_columns, remove_meta_columns
+from pyhudi.timeline.columns import newest_columns
 
 if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
-    from pyhudi.timeline.metadata import CommitMetadata
 
 CREATE_SCHEMA = "hoodie.table.create.schema"
-_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX"})
-"""Operations that rewrite what is there, under the columns that the table had when they began."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """The columns of a table, and whether it keeps a history of its schemas (see :mod:`pyhudi.read.renames`)."""
+    """The columns of a table, and whether it keeps a history of its schemas (see :mod:`pyhudi.read.renames`).
+    ``recorded`` is the text of the write that said so; None: the table was created with them."""
 
     schema: pa.Schema
     has_history: bool = False
+    recorded: str | None = None
 
 
 def table_schema(table: PinnedTable, as_of: str | None = None) -> TableSchema | None:
     """The table's columns, meta columns first, as its newest write up to ``as_of`` recorded them.
 
-    Table services are passed over where there is another write: beside them a write may have added columns, and have
-    begun before. A table without a write has the schema it was created with, or None when it was created without one.
+    A table without a write has the schema it was created with, or None when it was created without one.
     Partition columns that files do not hold come last, as text.
     """
-    active = table.active
-    writes = [i for i in active.timeline.writes() if i.is_completed and (as_of is None or i.requested <= as_of)]
-    found: CommitMetadata | None = None
-    for instant in reversed(writes):
-        metadata = active.commit_metadata(instant)
-        if not metadata.schema_json:
-            continue
-        found = found or metadata
-        if metadata.operation not in _SERVICES:
-            found = metadata
-            break
-    if found is not None and found.schema_json:
-        schema = _complete(table, from_avro(found.schema_json))
-        return TableSchema(schema, has_history=bool(found.extra.get(LATEST_SCHEMA)))
+    found = newest_columns(table.active, as_of)
+    if found is not None:
+        metadata = found[1]
+        assert metadata.schema_json is not None
+        schema = _complete(table, from_avro(metadata.schema_json))
+        return TableSchema(schema, has_history=bool(metadata.extra.get(LATEST_SCHEMA)), recorded=metadata.schema_json)
     text = table.config.properties.get(CREATE_SCHEMA)
     return TableSchema(_complete(table, from_avro(text))) if text else None
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import secrets
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from pyhudi.schema.meta import remove_meta_columns
 from pyhudi.services.operations import operation_paths
 from pyhudi.services.plan import CompactionPlan
 from pyhudi.table.fsview import FileSystemView
+from pyhudi.table.groups import replaced_groups
 from pyhudi.table.listing import list_files
 from pyhudi.table.merging import with_delete_marker
 from pyhudi.timeline.metadata import CommitMetadata
@@ -36,19 +38,22 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class CompactionJob:
     """One compaction, as its tasks see it: how slices are read, how files are written, and the slices, the largest
-    first. ``logs`` is set for log compactions. ``attempt`` goes into the names of files: all attempts at a plan bear
-    its instant, and tasks of two of them may well have equal numbers."""
+    first, each packed, because every task gets all of them and looks at one. ``logs`` is set for log compactions.
+    ``attempt`` goes into the names of files: all attempts at a plan bear its instant, and tasks of two of them may well
+    have equal numbers."""
 
     reading: SliceContext
     context: WriteContext
-    slices: tuple[FileSlice, ...]
+    slices: tuple[bytes, ...]
     schema_text: str
     logs: LogSettings | None = None
-    attempt: int = field(default_factory=lambda: secrets.randbits(31))
+    attempt: int = 0
 
     @classmethod
-    def of(cls, table: PinnedTable, plan: CompactionPlan, opts: Options) -> CompactionJob:
-        """The job that carries out a plan on a table as it is now.
+    def of(
+        cls, table: PinnedTable, plan: CompactionPlan, opts: Options, *, attempt: int | None = None
+    ) -> CompactionJob:
+        """The job that carries out a plan on a table as it is now; ``attempt`` is a number at random unless given.
 
         Raises:
             UnsupportedTableError: the table keeps a history of its schemas, or merges by a merger that is not
@@ -65,12 +70,14 @@ class CompactionJob:
             reading = replace(reading, budget=budget)
         merging = with_delete_marker(table.config.merging, opts)
         context = write_context(table.storage, table.config, merging, opts, Operation.UPSERT, plan.instant, own)
+        attempt = secrets.randbits(31) if attempt is None else attempt
         return cls(
             reading,
-            context,
-            _slices(table, plan),
+            replace(context, attempt=f"{attempt:x}"),
+            tuple(map(pickle.dumps, _slices(table, plan))),
             to_avro(own, table.config.name),
             context.logs if plan.is_log else None,
+            attempt,
         )
 
     def metadata(self, stats: pa.Table) -> CommitMetadata:
@@ -84,7 +91,7 @@ class CompactionJob:
 
     def run(self, number: int, task: TaskId) -> list[Stat]:
         """Do the work for one slice; returns the stats of the files."""
-        one = self.slices[number]
+        one: FileSlice = pickle.loads(self.slices[number])
         task = replace(task, attempt=(self.attempt ^ task.attempt) & 0x7FFFFFFF)
         if self.logs is not None:
             return compact_logs(self.reading, self.context, task, one, self.logs)
@@ -115,14 +122,20 @@ def _columns(table: PinnedTable) -> tuple[pa.Schema, pa.Schema]:
 
 
 def _slices(table: PinnedTable, plan: CompactionPlan) -> tuple[FileSlice, ...]:
-    """The slices of a plan with the sizes of their files, the largest first, so that the last task is a short one."""
+    """The slices of a plan with the sizes of their files, the largest first, so that the last task is a short one.
+
+    File groups that were replaced since are left out: nobody sees them any more, and the cleaner may have their files.
+    """
     if table.config.version < 8:
         files, by_slice = _all_logs(table, plan)
     else:
         files, by_slice = list_files(table.storage, plan.partitions)[0], {}
+    gone = _replaced(table)
     size_of = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
     found = []
     for row in plan.operations.to_pylist():
+        if (row["partition"], row["file_id"]) in gone:
+            continue
         base, logs = operation_paths(row)
         logs = by_slice.get((row["partition"], row["file_id"], row["base_instant"]), logs)
         sizes = tuple(size_of.get(path, 0) for path in logs)
@@ -130,6 +143,12 @@ def _slices(table: PinnedTable, plan: CompactionPlan) -> tuple[FileSlice, ...]:
         one = FileSlice(row["partition"], row["file_id"], row["base_instant"], base, logs, sizes)
         found.append((total, one))
     return tuple(one for _, one in sorted(found, key=lambda pair: -pair[0]))
+
+
+def _replaced(table: PinnedTable) -> frozenset[tuple[str, str]]:
+    """Partition and id of the file groups that are out of view."""
+    found = replaced_groups(table.active, table.active.timeline)
+    return frozenset(zip(found["partition"].to_pylist(), found["file_id"].to_pylist(), strict=True))
 
 
 def _all_logs(table: PinnedTable, plan: CompactionPlan) -> tuple[pa.Table, dict[tuple[str, str, str], tuple[str, ...]]]:

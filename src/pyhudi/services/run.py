@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyhudi.config import Options
 from pyhudi.errors import InstantNotFoundError
@@ -19,7 +18,7 @@ from pyhudi.services.job import CompactionJob, operation_type
 from pyhudi.services.plan import CompactionPlan
 from pyhudi.services.schedule import check_compactable, pending_plans
 from pyhudi.timeline.instants import Action
-from pyhudi.timeline.metadata import WRITE_STAT_SCHEMA
+from pyhudi.timeline.metadata import WRITE_STAT_SCHEMA, total
 from pyhudi.transaction.outcome import Conflicted
 from pyhudi.transaction.planned import PlannedTransaction
 from pyhudi.write.context import TaskId
@@ -52,17 +51,17 @@ class CompactionResult:
     @property
     def num_log_files(self) -> int:
         """Log files that were merged."""
-        return self._total("totalLogFilesCompacted")
+        return total(self.stats, "totalLogFilesCompacted")
 
     @property
     def num_rows(self) -> int:
         """Records in the written files."""
-        return self._total("numWrites")
+        return total(self.stats, "numWrites")
 
     @property
     def bytes_written(self) -> int:
         """Bytes of the written files."""
-        return self._total("totalWriteBytes")
+        return total(self.stats, "totalWriteBytes")
 
     def and_(self, other: CompactionResult) -> CompactionResult:
         """Both."""
@@ -78,9 +77,6 @@ class CompactionResult:
             f"CompactionResult({kind} {', '.join(self.instants)}: {self.num_log_files:,} log files merged into "
             f"{self.num_files:,} files with {self.num_rows:,} records, {self.bytes_written:,} bytes)"
         )
-
-    def _total(self, name: str) -> int:
-        return int(pc.sum(self.stats[name]).as_py() or 0)
 
 
 def run_pending(
@@ -118,7 +114,8 @@ def run_plan(client: TableMetaClient, plan: CompactionPlan, opts: Options, runne
     assert plan.instant is not None
     nothing = CompactionResult(is_log=plan.is_log)
     job = CompactionJob.of(PinnedTable.of(client), plan, opts)  # refuses what cannot be done before anything is touched
-    found = PlannedTransaction.take_up(client, plan.action, plan.instant, operation_type(is_log=plan.is_log), opts)
+    operation = operation_type(is_log=plan.is_log)
+    found = PlannedTransaction.take_up(client, plan.action, plan.instant, operation, opts, job.context.attempt)
     if found is None:
         return nothing
     with found as tx:
@@ -126,7 +123,7 @@ def run_plan(client: TableMetaClient, plan: CompactionPlan, opts: Options, runne
             tx.abort()
             return nothing
         if client.config.version < 8:  # which blocks of its logs count may have changed since
-            job = CompactionJob.of(PinnedTable.of(client), plan, opts)
+            job = CompactionJob.of(PinnedTable.of(client), plan, opts, attempt=job.attempt)
         tx.to_inflight()
         stats = runner(job)
         outcome = tx.commit(job.metadata(stats))

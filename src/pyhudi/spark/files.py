@@ -69,6 +69,12 @@ def escape_glob(uri: str) -> str:
     return _GLOB_CHARACTERS.sub(r"\\\1", uri)
 
 
+def cannot_reach(error: Exception) -> bool:
+    """Whether Spark's Hadoop has no file system for the place."""
+    text = str(error)
+    return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)
+
+
 @contextmanager
 def read_settings(spark: SparkSession, files: int) -> Iterator[None]:
     """Settings of the session for :func:`read_files`; set around several calls they are set once.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
-from pyhudi.config.values import DuplicatePolicy, Operation, TableType
+from pyhudi.config.values import DuplicatePolicy, MergeMode, Operation, TableType
 from pyhudi.errors import ConflictError, RecordKeyError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.keygen import KeySpec
@@ -28,7 +28,7 @@ from pyhudi.timeline.instants import Action
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts import PENDING_SCHEMA, pending_clustering_groups, pending_compaction_groups
 from pyhudi.write.columns import FILE_ID
-from pyhudi.write.existing import holds_keys_in_logs
+from pyhudi.write.existing import LogContents
 from pyhudi.write.groups import in_groups
 from pyhudi.write.guards import check_log_free
 from pyhudi.write.logs import LOG_SLICES_SCHEMA, appended_groups, log_slices
@@ -86,12 +86,12 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
     """
     slices, clustering, compaction = SLICE_SCHEMA.empty_table(), *2 * [PENDING_SCHEMA.empty_table()]
     merge_on_read = job.config.table_type is TableType.MERGE_ON_READ
-    live = False
+    logged = LogContents()
     if job.client is not None:
         active = job.client.active_timeline()
         slices = FileSystemView.load(job.client, timeline).latest_slices()
         clustering, compaction = pending_clustering_groups(active), pending_compaction_groups(active)
-        live = _asks_live_rows(job, active, slices)
+        logged = _log_contents(job, active, slices)
     busy = pa.concat_tables([clustering, compaction])
     files = sizing(job.opts, job.config.base_file_format)
     small = SMALL_FILES_SCHEMA.empty_table()
@@ -103,7 +103,7 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
             small = smallest_files(small, job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES))
     cached = Cached()
     try:
-        rows = _tagged(job, slices, small, instant, cached, live=live)
+        rows = _tagged(job, slices, small, instant, cached, logged)
         counts = count_rows(rows)
         _check_duplicates(job, counts)
         record_size = average_record_size(_write_history(job, timeline), files)
@@ -120,7 +120,9 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
         raise
 
 
-def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cached: Cached, *, live: bool) -> DataFrame:
+def _tagged(
+    job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cached: Cached, logged: LogContents
+) -> DataFrame:
     """The rows with keys, duplicates merged as the options say, and the place of every key that the table has."""
     rows = with_keys(job.df, job.spec, instant)
     deletes = job.operation is Operation.DELETE
@@ -142,7 +144,7 @@ def _tagged(job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cach
     # a record that is not to be inserted again does not move to another partition either
     opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
     stays = not job.global_keys and policy is DuplicatePolicy.NONE
-    lookup = KeyLookup(job.client, job.spec, job.merging, opts, live, deleted=stays)
+    lookup = KeyLookup(job.client, job.spec, job.merging, opts, logged.new_keys, stays, stays and logged.deletes)
     rows = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
     return rows.where(F.col(FILE_ID).isNull()) if policy is DuplicatePolicy.DROP else rows
 
@@ -170,16 +172,20 @@ def duplicate_policy(job: WriteJob) -> DuplicatePolicy:
     return job.opts.get_typed(options.INSERT_DUP_POLICY)
 
 
-def _asks_live_rows(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> bool:
-    """Whether it matters to a look-up what log files say: where they hold keys that base files do not, and where the
-    stored version of a record decides whether the incoming one moves to another partition or is a duplicate."""
+def _log_contents(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> LogContents:
+    """What a look-up has to see of log files: keys that base files do not hold, and what the stored version of a record
+    is where that decides whether the incoming one moves to another partition or is a duplicate."""
     policy = duplicate_policy(job)
     if job.operation not in _UPDATES and policy is DuplicatePolicy.NONE:
-        return False
+        return LogContents()
     logged = _logged(slices)
     if not logged.num_rows:
-        return False
-    return job.global_keys or policy is not DuplicatePolicy.NONE or holds_keys_in_logs(active, logged)
+        return LogContents()
+    if job.global_keys or policy is not DuplicatePolicy.NONE:
+        return LogContents(new_keys=True)
+    found = LogContents.of(active, logged)
+    # a merger of the user's may delete what no write has deleted
+    return replace(found, deletes=found.deletes or job.merging.mode is MergeMode.CUSTOM)
 
 
 def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:

@@ -29,6 +29,8 @@ from pyhudi.config import options
 from pyhudi.config.values import ReadEngine
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.keygen import KeySpec
+from pyhudi.read.pinned import PinnedTable
+from pyhudi.read.table_schema import table_schema
 from pyhudi.spark.batch import Batch
 from pyhudi.spark.keygen import jvm_zone, record_key
 from pyhudi.spark.keytext import quoted, resolve
@@ -136,11 +138,11 @@ def scan_places(
     native = _native_types(rows, lookup, files, batch) if live is None else {}
     keys = KeyColumns(tuple(native), _bits(native.values(), tuple(native), batch)) if native else TEXT
     engine = lookup.opts.get_typed(options.READ_ENGINE)
-    more, exact = _extra_fields(rows, lookup, files, extra)
+    more, exact = _held_fields(rows, lookup, files, extra, live=live)
     if native:
         fields = [StructField(name, kind) for name, kind in native.items()]
     elif lookup.virtual_keys:
-        fields, same = _fields_of_files(rows, lookup, files)
+        fields, same = _held_fields(rows, lookup, files, _key_columns(rows, lookup), live=live)
         exact = exact and same
     else:
         fields = [StructField(RECORD_KEY, StringType())]
@@ -209,22 +211,24 @@ def _native_types(rows: DataFrame, lookup: KeyLookup, files: BaseFiles, batch: B
     return found
 
 
-def _fields_of_files(rows: DataFrame, lookup: KeyLookup, files: BaseFiles) -> tuple[list[StructField], bool]:
-    """The columns that keys are made of as the files have them, and whether all files have them so."""
-    tops = dict.fromkeys(name if name in rows.columns else name.split(".")[0] for name in lookup.spec.record_fields)
-    return _held_fields(rows, lookup, files, tuple(tops))
-
-
-def _extra_fields(
-    rows: DataFrame, lookup: KeyLookup, files: BaseFiles, extra: tuple[str, ...]
-) -> tuple[list[StructField], bool]:
-    return _held_fields(rows, lookup, files, extra) if extra else ([], True)
+def _key_columns(rows: DataFrame, lookup: KeyLookup) -> tuple[str, ...]:
+    """The columns that keys are made of."""
+    tops = (name if name in rows.columns else name.split(".")[0] for name in lookup.spec.record_fields)
+    return tuple(dict.fromkeys(tops))
 
 
 def _held_fields(
-    rows: DataFrame, lookup: KeyLookup, files: BaseFiles, names: tuple[str, ...]
+    rows: DataFrame, lookup: KeyLookup, files: BaseFiles, names: tuple[str, ...], *, live: bool | None
 ) -> tuple[list[StructField], bool]:
-    held = held_types(lookup.client, files, names)
+    """Columns with the types that the files have for them, and whether all files have the same. Merged slices
+    (*live*) have the table's types."""
+    if not names:
+        return [], True
+    if live:
+        found = table_schema(PinnedTable.of(lookup.client))
+        held = {n: {found.schema.field(n).type} if found and n in found.schema.names else set() for n in names}
+    else:
+        held = held_types(lookup.client, files, names)
     fields: list[StructField] = []
     exact = True
     for name in names:

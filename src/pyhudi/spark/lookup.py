@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
@@ -17,10 +15,9 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 from pyhudi.config import Options, options
 from pyhudi.config.values import IndexType, MergeMode, ReadEngine
 from pyhudi.keygen import KeySpec
-from pyhudi.read.file_schemas import file_schema
-from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.read.file_schemas import written_schemas
 from pyhudi.schema.spark_json import from_spark_json
-from pyhudi.spark.files import read_files
+from pyhudi.spark.files import cannot_reach, read_files
 from pyhudi.spark.frames import small_frame
 from pyhudi.spark.keytext import quoted
 from pyhudi.storage import Storage
@@ -31,7 +28,6 @@ from pyhudi.write.columns import ROW
 
 FILE_NO, OLD_PARTITION = "_pyhudi_file_no", "_pyhudi_old_partition"
 _NAME, _PATH = "_pyhudi_file_name", "_pyhudi_file_path"
-_THREADS = 16
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -41,7 +37,8 @@ class KeyLookup:
 
     ``live``: of file slices with log files the rows that they hold now are looked at, not those of the base file;
     ``deleted``: and those of the base file that log files have deleted. Their next version goes where they are, as it
-    does without ``live``: a key must not have a place there and another one elsewhere.
+    does without ``live``: a key must not have a place there and another one elsewhere. ``emptied``: log files may have
+    deleted rows of base files, so that of several places of a key some may be empty.
     """
 
     client: TableMetaClient
@@ -50,6 +47,7 @@ class KeyLookup:
     opts: Options
     live: bool = False
     deleted: bool = False
+    emptied: bool = False
 
     @property
     def index(self) -> IndexType:
@@ -117,25 +115,8 @@ class BaseFiles:
 
 
 def held_types(client: TableMetaClient, files: BaseFiles, names: Sequence[str]) -> dict[str, set[pa.DataType | None]]:
-    """The types that the files have for columns; None where a file lacks one.
-
-    Commit metadata says it for all files of one write; archived writes are asked through one file each.
-    """
-    active = client.active_timeline()
-    first: dict[str, str] = {}
-    for instant, path in zip(*(files.table[c].to_pylist() for c in ("base_instant", "base_path")), strict=True):
-        first.setdefault(instant, path)
-
-    def schema_of(instant: str) -> pa.Schema:
-        found = active.timeline.find(instant)
-        if found is not None and found.is_completed and found.is_write:
-            text = active.commit_metadata(found).schema_json
-            if text:
-                return from_avro(text)
-        return file_schema(client.storage, first[instant])
-
-    with ThreadPoolExecutor(_THREADS) as pool:
-        schemas = list(pool.map(schema_of, first))
+    """The types that the files have for columns; None where a file lacks one."""
+    schemas = written_schemas(client.active_timeline(), files.table).values()
     return {n: {s.field(n).type if n in s.names else None for s in schemas} for n in names}
 
 
@@ -160,8 +141,8 @@ def base_rows(
                 F.col("_metadata.file_name").alias(_NAME),
                 F.col("_metadata.row_index").alias(ROW),
             )
-        except PySparkException as error:
-            if "No FileSystem for scheme" not in str(error) and "ClassNotFoundException" not in str(error):
+        except Exception as error:  # what has no class of its own in PySpark comes as the JVM's
+            if not cannot_reach(error):
                 raise
     return _arrow_rows(spark, lookup.client.storage, files, schema)
 

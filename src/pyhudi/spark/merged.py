@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.read.merged import MergedReader
+from pyhudi.spark.logparts import run_by_partition
 from pyhudi.spark.overlay import overlaid_rows
-from pyhudi.spark.slices import SlicePieces, parallelism, run_on_slices
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
@@ -34,5 +34,5 @@ def merged_rows(
     found = overlaid_rows(spark, table, plan, context, settings)
     if found is not None:
         return found
-    pieces = SlicePieces.of(plan, parallelism(spark))
-    return None, run_on_slices(spark, pieces, MergedReader.of(plan, context).read, plan.output_schema)
+    reader = MergedReader.of(plan, context)
+    return None, run_by_partition(spark, table, plan, reader.read, plan.output_schema, whole=True)

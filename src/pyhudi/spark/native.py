@@ -18,7 +18,7 @@ from pyspark.sql.types import DataType
 
 from pyhudi.errors import QueryError
 from pyhudi.read.file_schemas import FilePart, file_parts
-from pyhudi.spark.files import FileReader, read_settings
+from pyhudi.spark.files import FileReader, cannot_reach, read_settings
 from pyhudi.spark.partition_columns import PartitionColumns, partition_columns
 from pyhudi.spark.types import spark_schema
 
@@ -65,7 +65,7 @@ def read_natively(
         with read_settings(spark, plan.tasks.num_rows):
             return _read(spark, table, plan, ways, extra or {})
     except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
-        if required or not _cannot_reach(e):
+        if required or not cannot_reach(e):
             raise
         return None
 
@@ -117,7 +117,7 @@ class _PartReader:
         """The rows of some of the files. Threads may call it side by side."""
         uris = [self._table.storage.uri(path) for path in tasks["base_path"].to_pylist()]
         rows = (self._in_folders if way.discovered else self._files).read(uris)
-        constants = {name: _constant(value, self._schema.field(name)) for name, value in way.constants.items()}
+        constants = {name: constant(value, self._schema.field(name)) for name, value in way.constants.items()}
         changed = {**self._changed, **way.expressions, **constants, **self._extra}
         # a select costs calls to the JVM for each column, milliseconds in all. Spark puts the columns of folders last
         if self._as_named and not way.discovered:
@@ -143,8 +143,8 @@ def _widened(name: str, held: pa.DataType, field: pa.Field) -> Column:
     return column.cast(_spark_type(field))
 
 
-def _constant(value: object, field: pa.Field) -> Column:
-    """Optimised to the literal; but nullable, as the column is in all other ways."""
+def constant(value: object, field: pa.Field) -> Column:
+    """A value as a column. Optimised to the literal; but nullable, as the column is in all other ways."""
     return sf.when(sf.lit(True), sf.lit(value).cast(_spark_type(field).simpleString()))
 
 
@@ -159,12 +159,6 @@ def _union(parts: Sequence[DataFrame]) -> DataFrame:
         return parts[0]
     half = len(parts) // 2
     return _union(parts[:half]).union(_union(parts[half:]))
-
-
-def _cannot_reach(error: Exception) -> bool:
-    """Whether Spark's Hadoop has no file system for the place."""
-    text = str(error)
-    return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)
 
 
 def quoted(name: str) -> str:

@@ -21,6 +21,7 @@ from pyhudi.merge.filegroup import FileSlice, SliceContext
 from pyhudi.merge.overlay import hidden_rows
 from pyhudi.read.merged import MergedReader
 from pyhudi.spark.hidden import HiddenRows, hidden_rows_form
+from pyhudi.spark.logparts import run_by_partition
 from pyhudi.spark.native import read_natively
 from pyhudi.spark.slices import SlicePieces, parallelism, run_on_slices
 
@@ -50,7 +51,7 @@ def overlaid_rows(
     pieces = SlicePieces.of(with_base, cores, whole=False)
     stay = form.left_out(rows, run_on_slices(spark, pieces, _FindHidden(context, form), form.schema))
     reader = MergedReader.of(plan, context)
-    changed = run_on_slices(spark, SlicePieces.of(plan, cores, whole=False), reader.read_changed, plan.output_schema)
+    changed = run_by_partition(spark, table, plan, reader.read_changed, plan.output_schema, whole=False)
     return stay, changed
 
 

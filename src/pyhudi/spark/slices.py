@@ -40,9 +40,7 @@ class SlicePieces:
     def of(cls, plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> SlicePieces:
         """The slices of a plan, large ones first. ``whole``: their base files are read, too, not the logs alone."""
         slices = _with_path_values(plan)
-        logs = np.add.reduceat(*_flattened(slices["log_sizes"])) if slices.num_rows else np.zeros(0, np.int64)
-        base = pc.fill_null(slices["base_size"], 0).to_numpy() if whole else 0
-        sizes = logs + base + _OPENING
+        sizes = cost_of(plan, whole=whole)
         order = np.argsort(-sizes, kind="stable")
         # a task costs as much as some twenty small slices: more of them than can run at a time only where there is much
         target = min(_LARGEST_PIECE, max(_OPENING, -(-int(sizes.sum()) // parallelism)))
@@ -59,6 +57,14 @@ class SlicePieces:
             rows: list[dict[str, Any]] = reader.read_all().to_pylist()
         for row in rows:
             yield FileSlice.of(row, {name: row[name] for name in self.path_columns})
+
+
+def cost_of(plan: ScanPlan, *, whole: bool) -> np.ndarray:
+    """How much there is to read of each slice, in bytes."""
+    slices = plan.tasks.combine_chunks()
+    logs = np.add.reduceat(*_flattened(slices["log_sizes"])) if slices.num_rows else np.zeros(0, np.int64)
+    base = pc.fill_null(slices["base_size"], 0).to_numpy() if whole else 0
+    return logs + base + _OPENING
 
 
 def run_on_slices(spark: SparkSession, pieces: SlicePieces, work: SliceWork, schema: pa.Schema) -> DataFrame:

@@ -23,6 +23,7 @@ from pyhudi.format.columns import PARTITION_PATH
 from pyhudi.spark.batch import Batch, summarize
 from pyhudi.spark.bloomlookup import bloom_places
 from pyhudi.spark.dedupe import dedupe
+from pyhudi.spark.emptied import filled_places
 from pyhudi.spark.globaltag import global_places, relocated
 from pyhudi.spark.keycolumns import KeyColumns, native_candidates, scan_places
 from pyhudi.spark.keytext import quoted
@@ -147,6 +148,8 @@ class _Search:
     def tag_in_partition(self) -> DataFrame:
         places, keys = self._places()
         places = self.keep(places)
+        if self.lookup.emptied:
+            places = filled_places(self.rows, places, keys, self.lookup, self.files, self.batch, self.small, self.keep)
         small = self.small
         rows = self.rows
         condition = keys.matches(rows, places) & (rows[PARTITION_PATH] == places[OLD_PARTITION])

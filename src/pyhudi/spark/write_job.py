@@ -39,7 +39,8 @@ class WriteJob:
     """A write that has passed every check that needs no data.
 
     ``client`` is None while the table does not exist; ``config`` is then what it will be created with. ``df`` has the
-    user's own columns, ``schema`` the columns of the files that are written.
+    user's own columns, ``schema`` the columns of the files that are written; ``planned_on`` are the table's columns as
+    they were recorded then (Avro JSON).
     """
 
     df: DataFrame
@@ -51,6 +52,7 @@ class WriteJob:
     operation: Operation
     spec: KeySpec
     schema: pa.Schema
+    planned_on: str | None = None
 
     @property
     def action(self) -> str:
@@ -112,7 +114,8 @@ class WriteJob:
         if nothing and not self.opts.get_typed(options.ALLOW_EMPTY_COMMIT):
             tx.abort()
             return WriteResult(self.storage.uri(), type_name(self.operation), created_table=self.client is None)
-        outcome = tx.commit(metadata)
+        agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
+        outcome = tx.commit(metadata, planned_on=self.planned_on, agree_on_columns=agree)
         if isinstance(outcome, Conflicted):
             raise outcome.error()
         return WriteResult(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pyhudi.config import Options, options
@@ -12,7 +11,7 @@ from pyhudi.config.values import IndexType, Operation
 from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, TableExistsError, UnsupportedTableError
 from pyhudi.keygen import KeySpec
 from pyhudi.read.pinned import PinnedTable
-from pyhudi.read.table_schema import table_schema
+from pyhudi.read.table_schema import TableSchema, table_schema
 from pyhudi.services.inline import after_deltacommit, check_inline
 from pyhudi.spark.bulk_insert import check_sort_columns
 from pyhudi.spark.compaction import spark_runner
@@ -124,23 +123,23 @@ def _prepare(
     if operation is Operation.BULK_INSERT:
         check_sort_columns(rows.schema, opts)
     check_partial(config, operation, opts, rows.columns)
-    schema = write_schema(rows, _table_columns(client), config, opts, operation)
-    job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema)
+    table = _table_columns(client)
+    schema = write_schema(rows, None if table is None else table.schema, config, opts, operation)
+    planned_on = None if table is None else table.recorded
+    job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema, planned_on)
     job.context("")  # refuses codecs and sizes that cannot be
     _ = job.bucketing  # and buckets
     return job
 
 
-def _table_columns(client: TableMetaClient | None) -> pa.Schema | None:
+def _table_columns(client: TableMetaClient | None) -> TableSchema | None:
     found = None if client is None else table_schema(PinnedTable.of(client))
-    if found is None:
-        return None
-    if found.has_history:
+    if found is not None and found.has_history:
         raise UnsupportedTableError(
             "the table keeps a history of its schemas (schema-on-read evolution), which a write would have to go on "
             "with; that is not supported yet. The table can be read"
         )
-    return found.schema
+    return found
 
 
 def _run(job: WriteJob) -> WriteResult:

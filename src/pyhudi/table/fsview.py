@@ -20,7 +20,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pyhudi.format.filenames import BASE, LOG
-from pyhudi.table.groups import GROUP_SCHEMA, completions_of_archived, pending_slices, replaced_groups
+from pyhudi.table.groups import (
+    GROUP_SCHEMA,
+    completions_of_archived,
+    pending_slices,
+    replaced_groups,
+    without_leftovers,
+)
 from pyhudi.table.listing import FILE_SCHEMA, list_files
 from pyhudi.timeline.timeline import Timeline
 
@@ -112,6 +118,7 @@ class FileSystemView:
         active = client.active_timeline()
         known = active.timeline if timeline is None else timeline
         files, found = (lister or list_files)(client.storage, partitions)
+        files = without_leftovers(active, files)
         by_completion = client.config.version >= 8
         return cls(
             files,

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.filenames import LOG
+from pyhudi.format.filenames import BASE, LOG
 from pyhudi.timeline.history import archived_completions
 from pyhudi.timeline.instants import Action, State
 from pyhudi.timeline.plans import decode_record
@@ -53,6 +54,34 @@ def pending_slices(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
         rows += [(op["partitionPath"], op["fileId"], instant.requested) for op in plan["operations"] or ()]
     columns = [pa.array(values, pa.string()) for values in zip(*rows, strict=True)] if rows else [[], [], []]
     return pa.Table.from_arrays([pa.array(c, pa.string()) for c in columns], schema=GROUP_SCHEMA)
+
+
+def without_leftovers(active: ActiveTimeline, files: pa.Table) -> pa.Table:
+    """The files without those that a task left behind which had been given up for lost, and which died after it had
+    finished a file and before it could take it back.
+
+    Such a file is the twin of one that the commit names: it is of the same file group and instant (log files also of
+    the same version), and has another write token. Only where there are twins the commit is asked. In version 6 the
+    names of log files do not tell who wrote them; there, a record that comes twice is merged with itself.
+    """
+    candidates = files if active.layout.version >= 2 else files.filter(pc.equal(files["kind"], BASE))
+    version = pc.fill_null(candidates["log_version"].cast(pa.string()), "")
+    names = [candidates[name] for name in ("partition", "file_id", "instant", "kind")]
+    texts = pc.binary_join_element_wise(*names, version, "\x00", null_handling="replace")
+    codes = texts.combine_chunks().dictionary_encode().indices.to_numpy()
+    counts = np.bincount(codes)
+    if not len(counts) or counts.max() == 1:
+        return files
+    several = candidates.filter(pa.array(counts[codes] > 1))
+    codes = codes[counts[codes] > 1]
+    done = [active.timeline.find(i) for i in pc.unique(several["instant"]).to_pylist()]
+    named = [active.commit_metadata(i).named_files() for i in done if i is not None and i.is_completed and i.is_write]
+    if not named:
+        return files
+    is_named = pc.is_in(several["path"], value_set=pa.concat_arrays(named)).to_numpy()
+    known = np.isin(codes, codes[is_named])
+    leftovers = several["path"].filter(pa.array(known & ~is_named))
+    return files.filter(pc.invert(pc.is_in(files["path"], value_set=leftovers.combine_chunks())))
 
 
 def completions_of_archived(

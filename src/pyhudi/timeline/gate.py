@@ -6,32 +6,35 @@ a write are gathered, to be committed or to be deleted, its gate is closed; and 
 marker, and again after it finished the file. Either the marker was there when the files were gathered, or the task
 finds the gate closed and takes its file back.
 
-The gate is an empty file in ``.hoodie/.aux``, a folder in which Apache Hudi looks for nothing of that name.
+A plan may be carried out more than once under its one instant, as attempts fail or are taken for dead. So every attempt
+has a gate of its own, and a claim says which of them the instant belongs to now.
+
+Gates and claims are small files in ``.hoodie/.aux``, a folder in which Apache Hudi looks for nothing of that name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pyhudi.errors import AlreadyExistsError, TransactionError
+from pyhudi.errors import AlreadyExistsError, NotFoundError, TransactionError
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
 
 GATES_FOLDER = ".hoodie/.aux/.writing"
+_CLAIM = ".claim"
+_INSTANT = re.compile(r"[0-9]+")
 
 
 class WriteGate:
-    """The gate of one instant. Pickles, so that tasks can look at it."""
+    """The gate of one instant, or of one attempt at it. Pickles, so that tasks can look at it."""
 
-    def __init__(self, storage: Storage, instant: str) -> None:
+    def __init__(self, storage: Storage, instant: str, attempt: str = "") -> None:
         self._storage = storage
         self._instant = instant
-
-    @property
-    def _path(self) -> str:
-        return f"{GATES_FOLDER}/{self._instant}"
+        self._path = f"{GATES_FOLDER}/{instant}" + (f"_{attempt}" if attempt else "")
 
     def open(self) -> None:
         """Let tasks write; the driver does so before it starts them."""
@@ -57,7 +60,48 @@ class WriteGate:
             )
 
 
-def open_gates(storage: Storage) -> Iterator[str]:
-    """The instants whose gates are open."""
-    for path in storage.list(GATES_FOLDER)["path"].to_pylist():
-        yield path.rpartition("/")[2]
+class Claim:
+    """Says which attempt at a plan its instant belongs to. To be asked and changed under the table's lock alone."""
+
+    def __init__(self, storage: Storage, instant: str, attempt: str) -> None:
+        self._storage = storage
+        self._path = f"{GATES_FOLDER}/{instant}{_CLAIM}"
+        self._mine = attempt.encode()
+
+    def take(self) -> None:
+        """From now on the instant belongs to this attempt."""
+        self._storage.write(self._path, self._mine)
+
+    def is_mine(self) -> bool:
+        """Whether nobody has taken it since."""
+        try:
+            return self._storage.read(self._path) == self._mine
+        except NotFoundError:
+            return False
+
+    def release(self) -> None:
+        """The instant belongs to nobody; only who has it may say so."""
+        self._storage.delete(self._path)
+
+
+def close_gates(storage: Storage, instant: str) -> None:
+    """Close the gates of all attempts at an instant."""
+    storage.delete_many(path for path, its in _entries(storage) if its == instant and not path.endswith(_CLAIM))
+
+
+def remove_gates(storage: Storage, instants: Iterable[str]) -> None:
+    """Leave nothing of gates and claims of instants that are over."""
+    over = frozenset(instants)
+    storage.delete_many(path for path, its in _entries(storage) if its in over)
+
+
+def gated_instants(storage: Storage) -> frozenset[str]:
+    """The instants that have gates or claims."""
+    return frozenset(instant for _, instant in _entries(storage))
+
+
+def _entries(storage: Storage) -> list[tuple[str, str]]:
+    """The files, with the instants they belong to."""
+    paths: list[str] = storage.list(GATES_FOLDER)["path"].to_pylist()
+    named = ((path, _INSTANT.match(path.rpartition("/")[2])) for path in paths)
+    return [(path, match.group()) for path, match in named if match is not None]

@@ -89,11 +89,15 @@ class Heartbeat:
 
     def stop(self) -> None:
         """End the refreshing and remove the file."""
+        self.abandon()
+        self.storage.delete(self.path)
+
+    def abandon(self) -> None:
+        """End the refreshing and leave the file to whoever has taken the instant over."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        self.storage.delete(self.path)
 
     def _beat(self) -> None:
         while not self._ended.wait(self._interval):

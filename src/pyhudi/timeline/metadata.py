@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
 from pyhudi.format.avro import is_container, load_schema, read_container, write_container
+from pyhudi.storage import join_path
 from pyhudi.timeline.instants import Action, completed_action
 from pyhudi.timeline.jackson import pretty
 
@@ -99,6 +100,11 @@ def write_stats(rows: Iterable[Mapping[str, Any]] | pa.Table) -> pa.Table:
     return pa.Table.from_arrays(filled, schema=WRITE_STAT_SCHEMA)
 
 
+def total(stats: pa.Table, name: str) -> int:
+    """The sum of a column of write statistics; 0 where nobody said anything."""
+    return int(pc.sum(stats[name]).as_py() or 0)
+
+
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
     """What one write did, or (while inflight) means to do.
@@ -118,6 +124,18 @@ class CommitMetadata:
     def schema_json(self) -> str | None:
         """The Avro schema text of the write, if it recorded one."""
         return self.extra.get("schema") or None
+
+    def named_files(self) -> pa.Array:
+        """Paths of all data files that the write statistics name, relative to the table's root: base files, change-data
+        files, log files."""
+        stats = self.stats
+        named = [stats["path"].drop_null().combine_chunks()]
+        cdc = stats["cdcStats"].drop_null().combine_chunks()
+        if len(cdc):
+            named.append(cdc.keys.cast(pa.string()))
+        logs = stats.filter(pc.is_valid(stats["logFiles"])).select(["partitionPath", "logFiles"]).to_pylist()
+        named.append(pa.array([join_path(r["partitionPath"], f) for r in logs for f in r["logFiles"]], pa.string()))
+        return pa.concat_arrays([chunk.cast(pa.string()) for chunk in named])
 
     def encode(self, version: int, action: str) -> bytes:
         """The bytes of the timeline file for a table of the given version.

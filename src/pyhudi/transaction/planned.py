@@ -19,6 +19,7 @@ from pyhudi.errors import ConflictError, TransactionError
 from pyhudi.metadata.maintain import without_unwanted
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active import ActiveTimeline
+from pyhudi.timeline.gate import Claim, WriteGate
 from pyhudi.timeline.generator import InstantGenerator
 from pyhudi.timeline.instants import Action, Instant, State
 from pyhudi.timeline.layout import Layout
@@ -27,7 +28,7 @@ from pyhudi.transaction.conflicts import find_later_compaction, touched_groups
 from pyhudi.transaction.locks import lock_provider, number
 from pyhudi.transaction.outcome import Conflicted
 from pyhudi.transaction.reconcile import reconcile
-from pyhudi.transaction.rollback import FailedWrites, refuse_pending_restore
+from pyhudi.transaction.rollback import FailedWrites, read_rollback_plan, refuse_pending_restore
 from pyhudi.transaction.transaction import Transaction, current_config, new_heartbeat
 
 if TYPE_CHECKING:
@@ -35,17 +36,35 @@ if TYPE_CHECKING:
     from pyhudi.table.metaclient import TableMetaClient
 
 _CHECK_THREADS = 16
+_TAKEN_FOR_DEAD = (
+    "another process took it for dead and rolled it back. With several processes at work set "
+    "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL"
+)
 
 
 class PlannedTransaction(Transaction):
-    """A compaction or log compaction under way. Not thread-safe; use it in a ``with`` block like a `Transaction`."""
+    """A compaction or log compaction under way. Not thread-safe; use it in a ``with`` block like a `Transaction`.
+
+    Another process may take this attempt for dead and begin one of its own under the same instant. From then on the
+    instant, its markers and its heartbeat are the other one's, and this attempt only ends.
+    """
+
+    _attempt: str
+    _claim: Claim
 
     @classmethod
     def take_up(
-        cls, client: TableMetaClient, action: str, instant: str, operation: str, options: Mapping[str, str]
+        cls,
+        client: TableMetaClient,
+        action: str,
+        instant: str,
+        operation: str,
+        options: Mapping[str, str],
+        attempt: str,
     ) -> Self | None:
         """Begin to carry out the pending plan ``instant``; None when it is not to be carried out any more: it is gone
-        from the timeline or completed, or it was a log compaction that failed before.
+        from the timeline or completed, or it was a log compaction that failed before. ``attempt`` is a text that no
+        other attempt at the plan has.
 
         Raises:
             TransactionError: a restore is pending, or somebody else is carrying out the plan.
@@ -55,26 +74,31 @@ class PlannedTransaction(Transaction):
         storage = client.storage
         lock = lock_provider(storage, options)
         generator = InstantGenerator(storage, options, client.config.timezone, lock=lock)
-        several = FailedWrites.of(options) is not FailedWrites.EAGER
+        policy = FailedWrites.of(options)
+        several = policy is not FailedWrites.EAGER
         with lock:
             config = current_config(storage, client.config)
             self = cls(storage, config, operation, options, lock, generator)
             active = ActiveTimeline.load(storage, Layout.of(config.properties))
             refuse_pending_restore(active)
-            self._rollbacks.check(active, [])
+            # nobody else would clear away log compactions that died, if only services run on the table
+            failed = [i for i in self._rollbacks.failed_writes(active, policy, options) if _is_other_log(i, instant)]
+            self._rollbacks.check(active, failed)
             entry = _pending(active, action, instant)
             if entry is None:
                 return None
             if several and entry.state is State.INFLIGHT:
                 _refuse_while_alive(storage, entry, options)
             self.config = without_unwanted(storage, config, self.typed_options)
-            self._rollbacks.clean_up(active, [], options)
+            self._rollbacks.clean_up(active, failed, options)
             entry = _pending(active, action, instant)
             if entry is not None and entry.state is State.INFLIGHT:
                 self._rollbacks.roll_back(active, entry)
                 entry = _pending(active, action, instant)
             if entry is None:
                 return None
+            self._attempt, self._claim = attempt, Claim(storage, instant, attempt)
+            self._claim.take()
             self.timeline = active.timeline
             if several:
                 self._heartbeat = new_heartbeat(storage, instant, options)
@@ -82,30 +106,76 @@ class PlannedTransaction(Transaction):
             self._active, self._entry = active, entry
         return self
 
+    @property
+    def _gate(self) -> WriteGate:
+        return WriteGate(self.storage, self.instant, self._attempt)
+
+    def to_inflight(self, metadata: CommitMetadata | None = None) -> None:
+        """Say that data files are going to be written.
+
+        Raises:
+            ConflictError: another process took this attempt for dead.
+        """
+        with self.lock:
+            self._refuse_if_superseded(self._active.reload())
+            super().to_inflight(metadata)
+
     def _tidy(self, metadata: CommitMetadata) -> None:
         """Nothing yet: another attempt bears the same instant, and only under the lock is it sure that what has markers
         is not of one that took over from this."""
+
+    def _check_alive(self, active: ActiveTimeline) -> None:
+        self._refuse_if_superseded(active)
+        super()._check_alive(active)
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
         """What is written beside a compaction belongs to the slice after it, so writes are not in its way. A log
         compaction comes too late when its logs are being compacted."""
         _check_files(self.storage, self._entry, metadata.stats)
-        reconcile(self.storage, self.instant, metadata.stats)
+        reconcile(self.storage, self.instant, metadata)
         if self.action != Action.LOG_COMPACTION:
             return None
         return find_later_compaction(touched_groups(metadata), self.instant, active)
 
-    def abort(self) -> None:
-        """Undo what was begun; the plan of a compaction stays."""
-        if self._entry.state is State.REQUESTED and self.action == Action.COMPACTION and not self._finished:
-            self._finish()
-        else:
-            super().abort()
+    def _undo(self, active: ActiveTimeline) -> None:
+        """Undo what was begun; the plan of a compaction stays. Ends while the lock is held: whoever comes next may take
+        up the plan under the same instant."""
+        if self._is_superseded(active):
+            self._gate.close()
+            if self._heartbeat is not None:
+                self._heartbeat.abandon()
+            self._finished = True
+            return
+        if self._entry.state is State.INFLIGHT or self.action != Action.COMPACTION:
+            super()._undo(active)
+        self._finish()
+
+    def _finish(self) -> None:
+        super()._finish()
+        self._claim.release()
+
+    def _refuse_if_superseded(self, active: ActiveTimeline) -> None:
+        if self._is_superseded(active):
+            raise ConflictError(f"{self._entry} is not this attempt's any more: {_TAKEN_FOR_DEAD}")
+
+    def _is_superseded(self, active: ActiveTimeline) -> bool:
+        """Whether the instant is another attempt's: it has claimed it or, not being of this library, rolled this
+        attempt back."""
+        if not self._claim.is_mine():
+            return True
+        rollbacks = active.timeline.of_actions(Action.ROLLBACK)
+        later = [i for i in rollbacks if self.timeline.find(i.requested, Action.ROLLBACK) is None]
+        plans = [read_rollback_plan(active, rollback) for rollback in later]
+        return any(plan is not None and plan.instant == self.instant for plan in plans)
 
     def is_overtaken(self, groups: pa.Table) -> bool:
         """Whether a compaction that was planned later works on one of the file groups (partition, file_id), so that
         there is no use in compacting their logs."""
         return find_later_compaction(groups, self.instant, self._active) is not None
+
+
+def _is_other_log(pending: Instant, instant: str) -> bool:
+    return pending.action == Action.LOG_COMPACTION and pending.requested != instant
 
 
 def _pending(active: ActiveTimeline, action: str, instant: str) -> Instant | None:
@@ -131,7 +201,4 @@ def _check_files(storage: Storage, entry: Instant, stats: pa.Table) -> None:
     if pc.all(there, min_count=0).as_py():
         return
     gone = paths[there.to_pylist().index(False)]
-    raise ConflictError(
-        f"{gone!r}, a file of {entry}, is gone: another process took this attempt for dead and rolled it back. With "
-        "several processes at work set hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL"
-    )
+    raise ConflictError(f"{gone!r}, a file of this attempt at {entry}, is gone: {_TAKEN_FOR_DEAD}")

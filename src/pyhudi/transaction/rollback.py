@@ -26,7 +26,7 @@ from pyhudi.metadata.undo import record_rollback
 from pyhudi.table.config import TableConfig
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active import ActiveTimeline
-from pyhudi.timeline.gate import WriteGate, open_gates
+from pyhudi.timeline.gate import close_gates, gated_instants, remove_gates
 from pyhudi.timeline.generator import InstantGenerator
 from pyhudi.timeline.instants import Action, Instant, State
 from pyhudi.timeline.markers import Markers, marked_instants
@@ -78,10 +78,16 @@ class Rollbacks:
     generator: InstantGenerator
 
     def failed_writes(self, active: ActiveTimeline, policy: FailedWrites, options: Mapping[str, str]) -> list[Instant]:
-        """Pending writes (not table services, whose plans stay) that count as failed, newest first."""
+        """Pending writes that count as failed, newest first. Of table services only log compactions that were begun do:
+        the plans of others stay, for whoever carries them out next."""
         if policy is FailedWrites.NEVER:
             return []
-        writes = [i for i in active.timeline.pending() if i.action in _WRITES and not is_clustering(active, i)]
+        writes = [
+            i
+            for i in active.timeline.pending()
+            if (i.action in _WRITES and not is_clustering(active, i))
+            or (i.action == Action.LOG_COMPACTION and i.state is State.INFLIGHT)
+        ]
         if policy is FailedWrites.LAZY:
             writes = [i for i in writes if self._is_dead(i.requested, options)]
         return sorted(writes, reverse=True)
@@ -91,7 +97,7 @@ class Rollbacks:
         for target in failed:
             plan_rollback(active, self.version, target)
         for pending in active.timeline.pending().of_actions(Action.ROLLBACK):
-            plan = _read_plan(active, pending)
+            plan = read_rollback_plan(active, pending)
             if plan is not None:
                 self._refuse_log_blocks(plan, pending)
 
@@ -99,7 +105,7 @@ class Rollbacks:
         """Finish the rollbacks that somebody began, then roll back ``failed``; returns the completed rollbacks."""
         done: list[Instant] = []
         for pending in active.timeline.pending().of_actions(Action.ROLLBACK):
-            plan = _read_plan(active, pending)
+            plan = read_rollback_plan(active, pending)
             if plan is None:
                 # a plan that was never whole was never begun with
                 active.delete_pending(pending.requested, Action.ROLLBACK)
@@ -113,7 +119,7 @@ class Rollbacks:
     def roll_back(self, active: ActiveTimeline, target: Instant) -> Instant:
         """Undo one pending write; returns the completed rollback instant."""
         _log.warning("rolling back the failed %s %s of %s", target.action, target.requested, self.storage.root)
-        WriteGate(self.storage, target.requested).close()  # before its files are gathered: no task may add to them
+        close_gates(self.storage, target.requested)  # before its files are gathered: no task may add to them
         with self.generator.reserve(locked=True) as slot:
             plan = plan_rollback(active, self.version, target)
             requested = active.create_requested(Action.ROLLBACK, slot.take(newest(active)), plan.encode())
@@ -200,17 +206,16 @@ class Rollbacks:
             )
 
     def _sweep(self, active: ActiveTimeline, options: Mapping[str, str]) -> None:
-        """Remove markers and old heartbeats of writers that died outside the time in which they were pending."""
+        """Remove markers, gates and old heartbeats of writers that died outside the time in which they were pending."""
         marked = sorted(marked_instants(self.storage))
-        gates = list(open_gates(self.storage))
+        gated = gated_instants(self.storage)
         beats = self.storage.list(heartbeat.HEARTBEAT_FOLDER)["path"].to_pylist()
-        if not marked and not gates and not beats:
+        if not marked and not gated and not beats:
             return
         # listed after the traces: whoever makes markers has been on the timeline before
         pending = {i.requested for i in active.reload().timeline.pending()}
-        for instant in gates:
-            if instant not in pending:
-                WriteGate(self.storage, instant).close()
+        if not gated <= pending:
+            remove_gates(self.storage, gated - pending)
         for instant in marked:
             if instant not in pending:
                 Markers(self.storage, instant).delete()
@@ -248,7 +253,8 @@ def refuse_pending_restore(active: ActiveTimeline) -> None:
         )
 
 
-def _read_plan(active: ActiveTimeline, rollback: Instant) -> RollbackPlan | None:
+def read_rollback_plan(active: ActiveTimeline, rollback: Instant) -> RollbackPlan | None:
+    """What a rollback undoes; None where its plan was never whole, and so never begun with."""
     requested = active.in_state(rollback, State.REQUESTED)
     if requested is None:
         return None

@@ -38,6 +38,7 @@ from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.plans import requested_replace
 from pyhudi.timeline.timeline import Timeline
+from pyhudi.transaction import columns as column_rules
 from pyhudi.transaction.conflicts import find_conflict, find_rival
 from pyhudi.transaction.locks import LockProvider, lock_provider, number
 from pyhudi.transaction.outcome import Committed, Conflicted
@@ -151,6 +152,10 @@ class Transaction:
         return self._generator.lock
 
     @property
+    def _gate(self) -> WriteGate:
+        return WriteGate(self.storage, self.instant)
+
+    @property
     def markers(self) -> Markers:
         """Where every data file of the write is announced before it is begun."""
         return Markers(self.storage, self.instant)
@@ -159,7 +164,7 @@ class Transaction:
         """Say that data files are going to be written; ``metadata`` is the workload profile (None: an empty file)."""
         content = b"" if metadata is None else metadata.encode(self.config.version, self.action)
         self._entry = self._active.to_inflight(self._entry, content)
-        WriteGate(self.storage, self.instant).open()
+        self._gate.open()
 
     def commit(
         self,
@@ -167,12 +172,16 @@ class Transaction:
         *,
         exclusively: Callable[[Instant], None] | None = None,
         index: IndexDelta | None = None,
+        planned_on: str | None = None,
+        agree_on_columns: bool = False,
     ) -> Committed | Conflicted:
         """Publish the write, or roll it back because another writer changed the same file groups first.
 
         The metadata table learns of it first; ``index`` is what the writer itself has done for partitions of it.
         ``exclusively`` is done with the completed instant before any other writer may begin or commit; every write of
-        others that is pending, or was completed since this one began, is then a conflict.
+        others that is pending, or was completed since this one began, is then a conflict. ``agree_on_columns``: the
+        table's columns (Avro JSON) that the write was planned on, ``planned_on``, may have been changed since
+        (`pyhudi.transaction.columns`).
 
         Raises:
             ConflictError: another writer took this one for dead and rolled it back.
@@ -183,7 +192,7 @@ class Transaction:
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
         version = self.config.version
-        WriteGate(self.storage, self.instant).close()  # from now on tasks that were given up add nothing
+        self._gate.close()  # from now on tasks that were given up add nothing
         self._tidy(metadata)
         done: Instant | None = None
         with self._generator.reserve() as slot:
@@ -192,6 +201,12 @@ class Transaction:
             conflict = self._find_conflict(metadata, active)
             if conflict is None and exclusively is not None:
                 conflict = find_rival(self.instant, self.timeline, active)
+            if conflict is None and agree_on_columns:
+                agreed = column_rules.agree_on_columns(metadata, self.instant, planned_on, active)
+                if isinstance(agreed, Conflicted):
+                    conflict = agreed
+                else:
+                    metadata = agreed
             if conflict is None:
                 self.config = current_config(self.storage, self.config)
                 content = metadata.encode(version, self.action)
@@ -252,7 +267,7 @@ class Transaction:
 
     def _tidy(self, metadata: CommitMetadata) -> None:
         """Delete what retried tasks left over; before the lock is taken, as this may be many files."""
-        reconcile(self.storage, self.instant, metadata.stats)
+        reconcile(self.storage, self.instant, metadata)
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
         return find_conflict(metadata, self.instant, self.timeline, active, self.config.version)
@@ -272,11 +287,15 @@ class Transaction:
         if self._finished:
             return
         with self.lock:
-            active = self._active.reload()
-            found = active.timeline.find(self.instant, self.action)
-            if found is not None and not found.is_completed:
-                self._rollbacks.roll_back(active, found)
-        self._finish()
+            self._undo(self._active.reload())
+        if not self._finished:
+            self._finish()
+
+    def _undo(self, active: ActiveTimeline) -> None:
+        """Roll back what is on the timeline of this write; the lock is held."""
+        found = active.timeline.find(self.instant, self.action)
+        if found is not None and not found.is_completed:
+            self._rollbacks.roll_back(active, found)
 
     def _check_alive(self, active: ActiveTimeline) -> None:
         if self._heartbeat is not None:
@@ -290,7 +309,7 @@ class Transaction:
             )
 
     def _finish(self) -> None:
-        WriteGate(self.storage, self.instant).close()
+        self._gate.close()
         self.markers.delete()
         if self._heartbeat is not None:
             self._heartbeat.stop()

@@ -9,17 +9,19 @@ from pyhudi.timeline.markers import IOType, Markers
 
 
 class AnnouncedFile:
-    """A data file whose marker is there before the file is.
+    """A data file whose marker is there before the file is. ``attempt`` tells attempts at one instant apart.
 
     Raises:
         TransactionError: the write is over; there is no marker then.
     """
 
-    def __init__(self, storage: Storage, instant: str, partition: str, name: str, io_type: IOType) -> None:
+    def __init__(
+        self, storage: Storage, instant: str, partition: str, name: str, io_type: IOType, *, attempt: str = ""
+    ) -> None:
         self.path = join_path(partition, name)
         self._partition, self._name, self._io_type = partition, name, io_type
         self._storage = storage
-        self._gate = WriteGate(storage, instant)
+        self._gate = WriteGate(storage, instant, attempt)
         self._markers = Markers(storage, instant)
         self._markers.create(partition, name, io_type)
         self.check()

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.format.bounds import BoundsRecorder
 from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -15,6 +16,7 @@ from pyhudi.merge.changes import ordering_of
 from pyhudi.merge.ordering import type_of
 from pyhudi.write.columns import ROW
 from pyhudi.write.context import TaskId, WriteContext
+from pyhudi.write.groups import group_keys
 from pyhudi.write.incoming import GroupKey, GroupRows, deleted
 from pyhudi.write.logfiles import log_slice, open_log
 from pyhudi.write.logs import LogSettings
@@ -36,13 +38,17 @@ class AppendHandle:
         if logs.partial is not None:
             self._layout = RowLayout(context, task, schema=logs.partial, numbers=layout.numbers)
         self._logs = logs
-        slices = logs.slices
-        groups = zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True)
-        self._slice_of = {group: i for i, group in enumerate(groups)}
+        self._groups = group_keys(logs.slices)
 
     def takes(self, key: GroupKey) -> bool:
         """Whether rows of the file group go to log files."""
-        return (key.partition, key.file_id) in self._slice_of
+        return self._slice_of(key) >= 0
+
+    def _slice_of(self, key: GroupKey) -> int:
+        """Which of the slices the file group's is; -1: none. Every task knows all slices, and asks for few."""
+        text = group_keys(pa.table({"partition": [key.partition], "file_id": [key.file_id]}))[0]
+        found: int = pc.index(self._groups, text).as_py()
+        return found
 
     def run(self, key: GroupKey, rows: GroupRows) -> list[Stat]:
         """Write one file group; ``rows`` stands at its first row and is left behind its last. Returns a stat for each
@@ -104,7 +110,7 @@ class AppendHandle:
         return found
 
     def _known(self, key: GroupKey, column: str) -> Any:
-        return self._logs.slices[column][self._slice_of[key.partition, key.file_id]].as_py()
+        return self._logs.slices[column][self._slice_of(key)].as_py()
 
     def _constants(self, key: GroupKey) -> dict[str, str | None]:
         if not self._context.populate_meta_fields:

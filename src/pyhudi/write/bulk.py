@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyhudi.format.columns import PARTITION_PATH
 from pyhudi.write.context import TaskId, WriteContext
-from pyhudi.write.create import CreateHandle, file_ids
+from pyhudi.write.create import CreateHandle, task_file_ids
 from pyhudi.write.output import RowLayout
 from pyhudi.write.repeating import as_dictionaries, as_texts, repeating_texts
 from pyhudi.write.spill import Codes, PartitionSpill
@@ -33,7 +33,7 @@ class BulkWriter:
         self._context = context
         self._task = task
         self._layout = RowLayout(context, task)
-        self._ids = file_ids()
+        self._ids: dict[str, Iterator[str]] = {}
         self._open_limit = 1 if sorted_input else MAX_OPEN_FILES
         self._sorted = sorted_input
         self._handles: dict[str, CreateHandle] = {}
@@ -101,7 +101,10 @@ class BulkWriter:
         handle.write(self._layout.lay_out(rows))
 
     def _open(self, partition: str) -> CreateHandle:
-        return CreateHandle(self._context, self._task, partition, self._ids, repeating=self._repeating or ())
+        if partition not in self._ids:
+            self._ids[partition] = task_file_ids(self._context.instant, self._task, partition)
+        ids = self._ids[partition]
+        return CreateHandle(self._context, self._task, partition, ids, repeating=self._repeating or ())
 
     def _bound_memory(self) -> None:
         waiting = {name: handle.buffered_bytes for name, handle in self._handles.items()}

@@ -26,6 +26,7 @@ class WriteContext:
     the table keeps those out of its files); ``avro_schema`` is the footer's text for a file of `file_schema`.
     ``rules`` say how incoming rows merge with those of base files. ``hard_deletes`` makes every delete win, whatever
     its ordering value (deletes by key). ``bloom`` is ``None`` where files carry no filter.
+    ``attempt`` tells attempts at one instant apart, where a plan may be carried out more than once.
     ``logs`` is None unless updates and deletes go to log files (merge-on-read tables).
     ``keyed``: rows come without their places in base files, which are found by key (None: with them).
     ``partition_metadata_format`` is ``None`` for the usual text form. ``buffer_size`` bounds what a task keeps in
@@ -52,6 +53,7 @@ class WriteContext:
     logs: LogSettings | None = None
     keyed: KeyedWrite | None = None
     indexed: pa.Schema | None = None
+    attempt: str = ""
 
     @property
     def file_schema(self) -> pa.Schema:

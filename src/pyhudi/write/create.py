@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 
-from pyhudi.format.filenames import new_file_id, new_file_prefix
+from pyhudi.format.filenames import file_prefix_of, new_file_id
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.output import BaseFileOutput
@@ -18,13 +18,16 @@ _FULL = 0.9
 """A file is full at this part of its maximum size: the last tenth would cost a small row group."""
 
 
-def file_ids(first: str | None = None) -> Iterator[str]:
-    """Ids of new file groups that share a prefix, counting on from ``first``, or from 0 with a fresh prefix."""
-    if first is None:
-        prefix, n = new_file_prefix(), 0
-    else:
-        prefix, _, number = first.rpartition("-")
-        n = int(number)
+def task_file_ids(instant: str, task: TaskId, partition: str) -> Iterator[str]:
+    """Ids of the file groups that a task opens in a partition, the same for all attempts at it: so that what an attempt
+    leaves behind does not look like a file group of its own."""
+    return file_ids(new_file_id(file_prefix_of(f"{instant}/{task.stage}/{task.partition}/{partition}"), 0))
+
+
+def file_ids(first: str) -> Iterator[str]:
+    """Ids of new file groups that share a prefix, counting on from ``first``."""
+    prefix, _, number = first.rpartition("-")
+    n = int(number)
     while True:
         yield new_file_id(prefix, n)
         n += 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,7 +16,9 @@ from pyhudi.index.bucketids import bucket_numbers
 from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.table.bucketed import bucket_evidence
 from pyhudi.table.fsview import FileSystemView
+from pyhudi.timeline.history import archived_completions, read_history
 from pyhudi.timeline.instants import Action
+from pyhudi.timeline.metadata import CommitMetadata, decode_commit
 from pyhudi.write.basereader import open_base, read_footer
 from pyhudi.write.groups import group_keys
 
@@ -58,53 +62,95 @@ def check_not_bucketed(client: TableMetaClient) -> None:
         )
 
 
-def holds_keys_in_logs(active: ActiveTimeline, slices: pa.Table) -> bool:
-    """Whether log files of these slices (SLICE_SCHEMA) hold keys that are in no base file.
+@dataclass(frozen=True, slots=True)
+class LogContents:
+    """What a look-up that asks base files alone would not see of log files.
 
-    They do where records were written with an index that finds keys in log files, as by Flink and with the in-memory
-    index: then a slice has no base file, or commit metadata say that log files got new records. And they may where a
-    write went on beside the compaction that made the base file: what the file before it had, and a delete in the logs
-    has taken out of the new one, such a write still took for an update.
+    ``new_keys``: they may hold keys that are in no base file. They do where records were written with an index that
+    finds keys in log files, as by Flink and with the in-memory index: then a slice has no base file, or commit metadata
+    say that log files got new records. And they may where a write went on beside the compaction that made the base
+    file: what the file before it had, and a delete in the logs has taken out of the new one, such a write still took
+    for an update. ``deletes``: they may have deleted keys of base files.
     """
-    if slices["base_path"].null_count:
-        return True
-    lists = slices["log_paths"].combine_chunks()
-    _, names = split_paths(lists.flatten())
-    logs = parse_names(names)["instant"].combine_chunks()
-    instants = set(pc.unique(logs).to_pylist())
-    by_write = active.layout.version >= 2
-    if by_write:
-        bases = slices["base_instant"].combine_chunks().dictionary_encode()
-        made = pa.array([active.timeline.completion_of(i) for i in bases.dictionary.to_pylist()], pa.string())
-        earlier = pc.less(logs, made.take(bases.indices).take(pc.list_parent_indices(lists)))
-        if pc.any(earlier).as_py():
-            return True
-    oldest = min(instants, default="")
+
+    new_keys: bool = False
+    deletes: bool = False
+
+    @classmethod
+    def of(cls, active: ActiveTimeline, slices: pa.Table) -> LogContents:
+        """Of the log files of slices (SLICE_SCHEMA), as the metadata of the writes say, archived ones too."""
+        lists = slices["log_paths"].combine_chunks()
+        _, names = split_paths(lists.flatten())
+        logs = parse_names(names)["instant"].combine_chunks()
+        instants = frozenset(pc.unique(logs).to_pylist())
+        if not instants:
+            return cls()
+        by_write = active.layout.version >= 2
+        new_keys = bool(slices["base_path"].null_count)
+        if by_write and not new_keys:
+            earlier = pc.less(logs, _completions(active, slices["base_instant"]).take(pc.list_parent_indices(lists)))
+            new_keys = bool(pc.any(earlier).as_py())
+        deletes = False
+        for metadata in _written_by(active, instants, by_write=by_write):
+            if metadata is None:
+                return cls(True, True)
+            stats = metadata.stats.filter(pc.is_valid(metadata.stats["logFiles"]))
+            deletes = deletes or _any_above_zero(stats["numDeletes"])
+            new_keys = new_keys or _any_above_zero(stats["numInserts"])
+            if not by_write and metadata.operation != "LOG_COMPACT":
+                new_keys = new_keys or _of_an_earlier_base(stats, slices)
+        return cls(new_keys, deletes)
+
+
+def _completions(active: ActiveTimeline, instants: pa.ChunkedArray) -> pa.Array:
+    """When instants completed; null where nobody knows."""
+    encoded = instants.combine_chunks().dictionary_encode()
+    texts: list[str] = encoded.dictionary.to_pylist()
+    archived = archived_completions(
+        active.storage, active.layout, [i for i in texts if active.timeline.is_before_start(i)]
+    )
+    done = [active.timeline.completion_of(i) or archived.get(i) for i in texts]
+    return pa.array(done, pa.string()).take(encoded.indices)
+
+
+def _written_by(
+    active: ActiveTimeline, instants: Collection[str], *, by_write: bool
+) -> Iterator[CommitMetadata | None]:
+    """The metadata of the delta commits that may have written log files whose names bear these instants: those of the
+    writes, or (not ``by_write``) of their slices, and so those of any later write. None for what nobody knows of."""
+    oldest = min(instants)
     wrote = [
         instant
         for instant in active.timeline.completed().of_actions(Action.DELTA_COMMIT)
         if (instant.requested in instants if by_write else instant.requested >= oldest)
     ]
     with ThreadPoolExecutor(_READ_THREADS) as pool:
-        return any(
-            _inserts_in_logs(metadata.stats)
-            or (not by_write and metadata.operation != "LOG_COMPACT" and _of_an_earlier_base(metadata.stats, slices))
-            for metadata in pool.map(active.commit_metadata, wrote)
-        )
+        yield from pool.map(active.commit_metadata, wrote)
+    known = {instant.requested for instant in wrote}
+    unknown = set(instants) - known if by_write else set()
+    if not unknown and (by_write or not active.timeline.is_before_start(oldest)):
+        return
+    archived = read_history(active.storage, active.layout, after=oldest[:-1])
+    archived = archived.filter(pc.equal(archived["action"], Action.DELTA_COMMIT))
+    for requested, data in zip(archived["requested"].to_pylist(), archived["metadata"].to_pylist(), strict=True):
+        if data is not None and requested not in known and (requested in unknown or not by_write):
+            unknown.discard(requested)
+            yield decode_commit(data)
+    if unknown:
+        yield None
 
 
-def _inserts_in_logs(stats: pa.Table) -> bool:
-    logged = pc.and_kleene(pc.is_valid(stats["logFiles"]), pc.greater(stats["numInserts"], 0))
-    return bool(pc.any(logged).as_py())
+def _any_above_zero(counts: pa.ChunkedArray) -> bool:
+    return bool(pc.any(pc.greater(counts, 0)).as_py())
 
 
 def _of_an_earlier_base(stats: pa.Table, slices: pa.Table) -> bool:
-    """Whether a write of a version 6 table added to log files of these slices while their base files were being made:
-    it names other base files."""
+    """Whether a write of a version 6 table (the stats of its log files) added to these slices while their base files
+    were being made: it names other base files."""
     groups = stats.select(["partitionPath", "fileId"]).rename_columns(["partition", "file_id"])
     at = pc.index_in(group_keys(groups), value_set=group_keys(slices))
     current = split_paths(slices["base_path"])[1].take(at)
-    mine = pc.and_(pc.is_valid(stats["logFiles"]), pc.equal(stats["prevCommit"], slices["base_instant"].take(at)))
+    mine = pc.equal(stats["prevCommit"], slices["base_instant"].take(at))
     other = pc.not_equal(pc.fill_null(stats["baseFile"], ""), current)
     return bool(pc.any(pc.and_kleene(mine, other)).as_py())
 

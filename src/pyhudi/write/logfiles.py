@@ -36,7 +36,7 @@ def open_log(context: WriteContext, logs: LogSettings, partition: str, name: str
         TransactionError: the write is over; the file is not there then.
     """
     io_type = IOType.APPEND if logs.named_by_slice else IOType.CREATE
-    file = AnnouncedFile(context.storage, context.instant, partition, name, io_type)
+    file = AnnouncedFile(context.storage, context.instant, partition, name, io_type, attempt=context.attempt)
     with context.storage.open_output(file.path) as sink:
         yield sink
     file.check()

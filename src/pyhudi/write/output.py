@@ -97,7 +97,9 @@ class BaseFileOutput:
             write_partition_metadata(
                 context.storage, partition, context.instant, base_format=context.partition_metadata_format
             )
-        self._announced = AnnouncedFile(context.storage, context.instant, partition, self.name, io_type)
+        self._announced = AnnouncedFile(
+            context.storage, context.instant, partition, self.name, io_type, attempt=context.attempt
+        )
         self._context = context
         self._stack = ExitStack()
         try:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.filenames import new_file_id, new_file_prefix
+from pyhudi.timeline.metadata import total
 
 Ints = npt.NDArray[np.int64]
 
@@ -58,8 +59,8 @@ def average_record_size(history: Iterable[pa.Table], sizing: Sizing) -> int:
     """
     enough = sizing.estimation_threshold * sizing.small_file_limit
     for stats in history:
-        size = pc.sum(stats["totalWriteBytes"]).as_py() or 0
-        rows = pc.sum(stats["numWrites"]).as_py() or 0
+        size = total(stats, "totalWriteBytes")
+        rows = total(stats, "numWrites")
         if size > enough and rows > 0:
             return -(-size // rows)
     return sizing.default_record_size

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pyhudi.timeline.metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
+from pyhudi.timeline.metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +35,27 @@ class WriteResult:
     @property
     def num_inserts(self) -> int:
         """Records that were new to their file groups."""
-        return self._total("numInserts")
+        return total(self.stats, "numInserts")
 
     @property
     def num_updates(self) -> int:
         """Records that were changed."""
-        return self._total("numUpdateWrites")
+        return total(self.stats, "numUpdateWrites")
 
     @property
     def num_deletes(self) -> int:
         """Records that were deleted one by one (those of replaced file groups are not counted)."""
-        return self._total("numDeletes")
+        return total(self.stats, "numDeletes")
 
     @property
     def num_rows(self) -> int:
         """Records in the written files, unchanged ones included."""
-        return self._total("numWrites")
+        return total(self.stats, "numWrites")
 
     @property
     def bytes_written(self) -> int:
         """Bytes of the written files."""
-        return self._total("totalWriteBytes")
+        return total(self.stats, "totalWriteBytes")
 
     def __repr__(self) -> str:
         if self.instant is None:
@@ -65,6 +64,3 @@ class WriteResult:
             f"WriteResult({self.operation} {self.instant}: {self.num_inserts:,} inserts, {self.num_updates:,} updates, "
             f"{self.num_deletes:,} deletes; {self.num_files:,} files, {self.bytes_written:,} bytes)"
         )
-
-    def _total(self, name: str) -> int:
-        return int(pc.sum(self.stats[name]).as_py() or 0)

@@ -170,7 +170,7 @@ class MorTable:
         return LogSlice(file_id, base, "0-1-2", version)
 
 
-def row(key: str, partition: str, o: int, v: str) -> dict[str, Any]:
+def row(key: str, partition: str, o: int, v: str | None) -> dict[str, Any]:
     """A row of the table."""
     return {"id": key, "p": partition, "o": o, "v": v}
 

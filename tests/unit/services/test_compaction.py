@@ -16,6 +16,7 @@ from pyhudi.errors import ConflictError, HudiError, InstantNotFoundError, Transa
 from pyhudi.format.parquet import read_footer
 from pyhudi.hudi_table import HudiTable
 from pyhudi.read.pinned import PinnedTable
+from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.services.job import CompactionJob
 from pyhudi.services.run import compact_one, run_in_threads, run_pending
 from pyhudi.services.schedule import schedule
@@ -25,10 +26,11 @@ from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.timeline.instants import Action, State
 from pyhudi.timeline.metadata import CommitMetadata
 from pyhudi.transaction.planned import PlannedTransaction
+from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.context import TaskId
 from pyhudi.write.status import decode_stats
 from tests.golden.expected import NAMES, unpack
-from tests.unit.services.mortable import FAST, FILE_IDS, MorTable, row
+from tests.unit.services.mortable import FAST, FILE_IDS, SCHEMA, MorTable, row
 from tests.unit.transaction.test_kill import deaths
 
 VERSIONS = (6, 8, 9)
@@ -238,7 +240,7 @@ def test_writers_go_on_after_a_failed_run(mor: MorTable):
 def test_an_inflight_run_is_undone_first(mor: MorTable):
     plan = mor.table.services.schedule_compaction()
     opts = Options.parse(mor.options)
-    dead = PlannedTransaction.take_up(mor.client, plan.action, plan.instant or "", "COMPACT", opts)
+    dead = PlannedTransaction.take_up(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "slow")
     assert dead is not None
     dead.to_inflight()
     mor.delta([row("a0", "a", 9, "after")])
@@ -282,10 +284,10 @@ def test_an_attempt_that_was_given_up_touches_no_file_of_the_next(mor: MorTable,
     plan = mor.table.services.schedule_compaction()
     opts = Options.parse(mor.options)
     before = mor.rows()
-    slow = PlannedTransaction.take_up(mor.client, plan.action, plan.instant or "", "COMPACT", opts)
+    job = CompactionJob.of(PinnedTable.of(mor.client), plan, opts)
+    slow = PlannedTransaction.take_up(mor.client, plan.action, plan.instant or "", "COMPACT", opts, job.context.attempt)
     assert slow is not None
     slow.to_inflight()
-    job = CompactionJob.of(PinnedTable.of(mor.client), plan, opts)
     stats = run_in_threads(job)
     finish = PlannedTransaction._finish
 
@@ -301,6 +303,65 @@ def test_an_attempt_that_was_given_up_touches_no_file_of_the_next(mor: MorTable,
     assert not set(done.stats["path"].to_pylist()) & set(stats["path"].to_pylist())
     assert sorted(one["base_path"] for one in slices(mor)) == sorted(done.stats["path"].to_pylist())
     assert mor.rows() == before
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_attempt_that_was_given_up_lets_the_next_one_work(mor: MorTable, begun: bool):
+    """It comes to its end, well or badly, while the next one is still at work."""
+    plan = mor.table.services.schedule_compaction()
+    opts = Options.parse(mor.options)
+    before = mor.rows()
+    slow = PlannedTransaction.take_up(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "slow")
+    assert slow is not None
+    if begun:
+        slow.to_inflight()
+
+    def disturbed(job: CompactionJob) -> pa.Table:
+        half = compact_one(job, 0, TaskId(0, 0, 0))
+        with pytest.raises(ConflictError, match="took it for dead"):
+            slow.commit(job.metadata(decode_stats([half]))) if begun else slow.to_inflight()
+        slow.abort()
+        return decode_stats([half, compact_one(job, 1, TaskId(1, 0, 1))])
+
+    assert run_pending(mor.client, opts, disturbed).instants == (plan.instant,)
+    assert mor.rows() == before
+    assert all(not one["log_paths"] for one in slices(mor))
+    assert len(mor.client.active_timeline().timeline.of_actions(Action.ROLLBACK)) == begun
+    _only_known_files(mor)
+    assert not list((mor.root / ".hoodie/.aux/.writing").iterdir())
+
+
+def test_what_was_replaced_is_not_compacted(mor: MorTable):
+    """A plan goes on when a file group of it has been replaced, and when the cleaner has taken its files away."""
+    services = mor.table.services
+    plan = services.schedule_compaction()
+    tx = Transaction.begin(mor.client, Action.REPLACE_COMMIT, "DELETE_PARTITION", mor.options)
+    tx.to_inflight(CommitMetadata("DELETE_PARTITION"))
+    gone = pa.table({"partition": ["b"], "file_id": [FILE_IDS["b"]]})
+    tx.commit(CommitMetadata("DELETE_PARTITION", extra={"schema": to_avro(SCHEMA, "t")}, replaced=gone))
+    shutil.rmtree(mor.root / "b")
+    before = mor.rows()
+    assert set(before) == {"a0", "a1", "a3", "a4", "a9"}
+    result = services.run_compaction()
+    assert result.instants == (plan.instant,)
+    assert result.stats["partitionPath"].to_pylist() == ["a"]
+    assert mor.rows() == before
+    assert not services.pending_compactions()
+    assert all(not one["log_paths"] for one in slices(mor))
+
+
+def test_nothing_of_a_plan_is_left(mor: MorTable):
+    services = mor.table.services
+    plan = services.schedule_compaction()
+    tx = Transaction.begin(mor.client, Action.REPLACE_COMMIT, "DELETE_PARTITION", mor.options)
+    tx.to_inflight(CommitMetadata("DELETE_PARTITION"))
+    gone = pa.table({"partition": list(FILE_IDS), "file_id": list(FILE_IDS.values())})
+    tx.commit(CommitMetadata("DELETE_PARTITION", extra={"schema": to_avro(SCHEMA, "t")}, replaced=gone))
+    for partition in FILE_IDS:
+        shutil.rmtree(mor.root / partition)
+    assert services.run_compaction().instants == (plan.instant,)
+    assert not services.pending_compactions()
+    assert mor.rows() == {}
 
 
 def test_a_slice_of_logs_only_and_one_that_loses_all_rows(tmp_path: Path):

@@ -9,12 +9,16 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi.config import Options
+from pyhudi.errors import ConflictError
 from pyhudi.format.log import BlockType, scan_blocks
 from pyhudi.hudi_table import HudiTable
+from pyhudi.read.pinned import PinnedTable
 from pyhudi.services.inline import after_deltacommit
 from pyhudi.services.job import CompactionJob
 from pyhudi.services.run import run_in_threads, run_pending
 from pyhudi.timeline.instants import Action
+from pyhudi.timeline.metadata import WRITE_STAT_SCHEMA
+from pyhudi.transaction.planned import PlannedTransaction
 from tests.golden.expected import unpack
 from tests.unit.services.mortable import FAST, MorTable, row
 
@@ -122,6 +126,40 @@ def test_a_failed_run_is_forgotten(mor: MorTable):
     assert mor.rows() == before
     assert services.log_compact()
     assert mor.rows() == before
+
+
+@pytest.mark.parametrize("by", ["a writer", "a compaction"])
+def test_whoever_comes_next_forgets_a_run_that_died(mor: MorTable, by: str):
+    services = mor.table.services
+    plan = services.schedule_log_compaction()
+    opts = Options.parse(mor.options)
+    job = CompactionJob.of(PinnedTable.of(mor.client), plan, opts)
+    dead = PlannedTransaction.take_up(
+        mor.client, plan.action, plan.instant or "", "LOG_COMPACT", opts, job.context.attempt
+    )
+    assert dead is not None
+    before = mor.rows()
+    if by == "a compaction":
+        services.schedule_compaction()
+    dead.to_inflight()
+    left = {path for path in run_in_threads(job)["path"].to_pylist() if (mor.root / path).exists()}
+    assert left
+    if by == "a writer":
+        mor.delta()
+    else:
+        assert services.run_compaction()
+    assert not services.pending_log_compactions()
+    assert mor.version < 8 or not any((mor.root / path).exists() for path in left)
+    assert mor.rows() == before
+    with pytest.raises(ConflictError):
+        dead.commit(job.metadata(WRITE_STAT_SCHEMA.empty_table()))
+
+
+def test_a_plan_that_nobody_has_begun_stays(mor: MorTable):
+    services = mor.table.services
+    services.schedule_log_compaction()
+    mor.delta([row("a1", "a", 9, "meanwhile")])
+    assert services.run_log_compaction()
 
 
 def test_again_and_again(mor: MorTable):

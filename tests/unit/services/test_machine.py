@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -21,6 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from pyhudi import RecordMerger, Records, register_merger, unregister_merger
 from pyhudi.config import Options
 from pyhudi.services.job import CompactionJob
 from pyhudi.services.run import run_in_threads, run_pending
@@ -33,7 +36,14 @@ SMALL = {
     "hoodie.bloom.index.filter.dynamic.max.entries": "10",
     "hoodie.log.compaction.blocks.threshold": "2",
 }
-EVENT_TIME, COMMIT_TIME = "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"
+EVENT_TIME, COMMIT_TIME, CUSTOM = "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"
+PARTIAL = "PARTIAL"
+"""By event time, and what the newer version has no value for is taken from the older one."""
+PAYLOADS = {
+    EVENT_TIME: "DefaultHoodieRecordPayload",
+    COMMIT_TIME: "OverwriteWithLatestAvroPayload",
+    PARTIAL: "PartialUpdateAvroPayload",
+}
 changes = st.lists(
     st.tuples(st.sampled_from(KEYS), st.integers(1, 6), st.sampled_from(["put", "put", "put", "delete", "drop"])),
     min_size=1,
@@ -42,17 +52,32 @@ changes = st.lists(
 )
 
 
-class Version:
-    """The last version of a record: a row or a delete, and its ordering value (0: a delete without one)."""
+class Joining(RecordMerger):
+    """Joins the texts of all versions, older ones first; what is deleted stays deleted."""
 
-    def __init__(self, value: str | None, ordering: int) -> None:
-        self.value, self.ordering = value, ordering
+    strategy_id = "11111111-0000-0000-0000-00000000000a"
+    columns = ("v",)
+
+    def merge(self, older: Records, newer: Records) -> Records:
+        at = newer.rows.schema.get_field_index("v")
+        joined = pc.binary_join_element_wise(older.rows.column("v"), newer.rows.column("v"), "")
+        rows = newer.rows.set_column(at, newer.rows.schema.field(at), joined)
+        return Records(rows, pc.or_(older.is_delete, newer.is_delete), newer.ordering, newer.given)
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of a record: a row or a delete (``gone``), and its ordering value (0: a delete without one)."""
+
+    value: str | None
+    ordering: int
+    gone: bool = False
 
     def beats(self, older: Version, mode: str) -> bool:
         """Whether this, the newer one, counts."""
         if mode == COMMIT_TIME:
             return True
-        natural = (self.value is None and not self.ordering) or (older.value is None and not older.ordering)
+        natural = (self.gone and not self.ordering) or (older.gone and not older.ordering)
         return natural or self.ordering >= older.ordering
 
 
@@ -69,16 +94,24 @@ class Model:
         if older is None:
             self.log[key] = version
             return
-        stays = older.value is None and not older.ordering and version.value is None
-        if version.beats(older, self.mode) and not (stays and self.mode == EVENT_TIME):
-            self.log[key] = version
+        stays = older.gone and not older.ordering and version.gone
+        if not (stays and self.mode == EVENT_TIME):
+            self.log[key] = self.merged(older, version)
+
+    def merged(self, older: Version, newer: Version) -> Version:
+        if self.mode == CUSTOM:
+            gone = older.gone or newer.gone
+            return Version(None if gone else f"{older.value}{newer.value}", newer.ordering, gone)
+        first, second = (newer, older) if newer.beats(older, self.mode) else (older, newer)
+        if self.mode == PARTIAL and first.value is None:
+            return replace(first, value=second.value)
+        return first
 
     def rows(self) -> dict[str, Version]:
         found = dict(self.base)
         for key, version in self.log.items():
-            if key not in found or version.beats(found[key], self.mode):
-                found[key] = version
-        return {key: version for key, version in found.items() if version.value is not None}
+            found[key] = self.merged(found[key], version) if key in found else version
+        return {key: version for key, version in found.items() if not version.gone}
 
     def compact(self) -> None:
         self.base, self.log = self.rows(), {}
@@ -93,8 +126,12 @@ class Life(RuleBasedStateMachine):
     @initialize()
     def load(self) -> None:
         self.folder = Path(tempfile.mkdtemp())
-        payload = "DefaultHoodieRecordPayload" if self.mode == EVENT_TIME else "OverwriteWithLatestAvroPayload"
-        properties = {"hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}"}
+        if self.mode == CUSTOM:
+            properties = {"hoodie.write.record.merge.mode": CUSTOM, "hoodie.datasource.write.payload.class": ""}
+            properties["hoodie.write.record.merge.strategy.id"] = Joining.strategy_id
+        else:
+            payload = f"org.apache.hudi.common.model.{PAYLOADS[self.mode]}"
+            properties = {"hoodie.datasource.write.payload.class": payload}
         self.mor = MorTable(self.folder / "t", self.version, properties, FAST | SMALL)
         self.model = Model(self.mode)
         self.later: list[tuple[str, Version]] | None = None
@@ -174,15 +211,19 @@ class Life(RuleBasedStateMachine):
         self, changed: list[tuple[str, int, str]]
     ) -> tuple[list[dict[str, Any]], list[tuple[str, str, int | None]]]:
         self.count += 1
-        rows = [row(key, key[0], o, f"{key} {self.count}") for key, o, what in changed if what == "put"]
-        deletes = [(k, k[0], o if what == "delete" else None) for k, o, what in changed if what != "put"]
-        return rows, deletes
+        versions = self._versions(changed)
+        rows = [row(key, key[0], version.ordering, version.value) for key, version in versions if not version.gone]
+        return rows, [(key, key[0], version.ordering or None) for key, version in versions if version.gone]
 
     def _versions(self, changed: list[tuple[str, int, str]]) -> list[tuple[str, Version]]:
-        return [
-            (key, Version(f"{key} {self.count}", o) if what == "put" else Version(None, o if what == "delete" else 0))
-            for key, o, what in changed
-        ]
+        """In place of deletes, tables with partial updates get rows without a value."""
+        found = []
+        for key, o, what in changed:
+            if what == "put" or self.mode == PARTIAL:
+                found.append((key, Version(f"{key} {self.count}" if what == "put" else None, o)))
+            else:
+                found.append((key, Version(None, o if what == "delete" else 0, gone=True)))
+        return found
 
 
 def _broken(job: CompactionJob) -> pa.Table:
@@ -190,13 +231,18 @@ def _broken(job: CompactionJob) -> pa.Table:
     raise RuntimeError("gone")
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
-@pytest.mark.parametrize("mode", [EVENT_TIME, COMMIT_TIME])
+@pytest.mark.parametrize(
+    ("mode", "version"),
+    [(mode, version) for mode in (EVENT_TIME, COMMIT_TIME) for version in (6, 8, 9)]
+    + [(CUSTOM, 8), (CUSTOM, 9), (PARTIAL, 9)],
+)
 def test_lives(mode: str, version: int):
-    if version < 8:
-        pytest.importorskip("pyhudi.write.logs", reason="rollbacks of log files")
     life = type("OneLife", (Life,), {"mode": mode, "version": version})
     quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    run_state_machine_as_test(
-        life, settings=settings(max_examples=15, stateful_step_count=10, deadline=None, suppress_health_check=quiet)
-    )
+    register_merger(Joining())
+    try:
+        run_state_machine_as_test(
+            life, settings=settings(max_examples=15, stateful_step_count=10, deadline=None, suppress_health_check=quiet)
+        )
+    finally:
+        unregister_merger(Joining.strategy_id)

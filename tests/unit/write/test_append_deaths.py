@@ -21,6 +21,7 @@ from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.faults import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.timeline.gate import WriteGate
 from pyhudi.timeline.generator import MAX_CLOCK_SKEW
 from pyhudi.timeline.instants import Action
 from pyhudi.timeline.metadata import CommitMetadata, write_stats
@@ -30,7 +31,7 @@ from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.logs import LogSettings, log_slices
 from pyhudi.write.status import decode_stats
-from pyhudi.write.task import upsert_task
+from pyhudi.write.task import bulk_insert_task, upsert_task
 
 KEYS = ["a", "b", "c", "d"]
 OPTIONS = {MAX_CLOCK_SKEW: "0", "hoodie.metadata.enable": "false"}
@@ -42,8 +43,9 @@ def opened(folder: Path) -> Storage:
     return open_storage(folder, {"pyhudi.storage.fsync": "none"})
 
 
-def update(storage: Storage, key: str, value: int, *, attempts: int = 1) -> None:
-    """Write a new version of one record to a log file; of several attempts of the task the last one counts."""
+def update(storage: Storage, key: str, value: int, *, attempts: int = 1, late: bool = False) -> None:
+    """Write a new version of one record to a log file; of several attempts of the task the last one counts. ``late``:
+    one more attempt publishes its file after the commit, and dies before it looks at the gate again."""
     client = TableMetaClient.open(storage)
     version = client.config.version
     with Transaction.begin(client, Action.DELTA_COMMIT, "UPSERT", OPTIONS) as tx:
@@ -65,6 +67,11 @@ def update(storage: Storage, key: str, value: int, *, attempts: int = 1) -> None
         statuses = [upsert_task([rows], context, TaskId(0, 1, attempt)) for attempt in range(attempts)]
         metadata = CommitMetadata("UPSERT", decode_stats(statuses[-1:]), {"schema": to_avro(schema, "t")})
         tx.commit(metadata)
+    if late:
+        gate = WriteGate(storage, tx.instant)
+        gate.open()
+        upsert_task([rows], context, TaskId(0, 1, attempts))
+        gate.close()
 
 
 def deaths(folder: Path) -> Iterator[Storage]:
@@ -104,3 +111,42 @@ def test_a_writer_of_log_files_dies(tmp_path: Path, version: int) -> None:
         assert named <= files
         assert not storage.list(".hoodie/.temp", recursive=True).num_rows
     assert seen == {0, 2}
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_what_a_lost_task_leaves_behind_counts_for_nobody(tmp_path: Path, version: int) -> None:
+    table = HandMadeTable(tmp_path / "t", version, properties={"hoodie.table.type": "MERGE_ON_READ"})
+    table.write(10, {("x", "f-0"): [{"id": key, "p": "x", "v": 0} for key in KEYS]}, action=Action.DELTA_COMMIT)
+    storage = opened(table.root)
+    update(storage, "a", 1, late=True)
+    assert len(list((table.root / "x").glob(".f-0*.log.*"))) == 2
+    assert values(storage) == [1, 0, 0, 0]
+    if version >= 8:
+        client = TableMetaClient.open(storage)
+        (paths,) = FileSystemView.load(client).latest_slices()["log_paths"].to_pylist()
+        last = client.active_timeline().timeline.writes().last
+        assert paths == client.active_timeline().commit_metadata(last).stats["path"].to_pylist()
+    update(storage, "b", 2)
+    HudiTable.for_path(storage.root).services.compact()
+    assert values(storage) == [1, 2, 0, 0]
+
+
+def test_a_lost_task_may_leave_new_file_groups_behind(tmp_path: Path) -> None:
+    """They are twins of those that the commit names, even where a task got its rows in another order."""
+    table = HandMadeTable(tmp_path / "t")
+    storage = opened(table.root)
+    schema = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
+    row: dict[str, Any] = {"p": "x", "v": 0}
+    rows = [row | {"id": key, RECORD_KEY: key, PARTITION_PATH: p} for key, p in (("a", "x"), ("b", "y"), ("c", "x"))]
+    with Transaction.begin(table.client(), Action.COMMIT, "BULK_INSERT", {MAX_CLOCK_SKEW: "0"}) as tx:
+        tx.to_inflight()
+        context = WriteContext(storage, tx.instant, schema)
+        lost = bulk_insert_task([pa.RecordBatch.from_pylist(rows[::-1])], context, TaskId(0, 1, 9))
+        kept = bulk_insert_task([pa.RecordBatch.from_pylist(rows)], context, TaskId(0, 1, 1))
+        left = {path: storage.read(path) for path in decode_stats([lost])["path"].to_pylist()}
+        tx.commit(CommitMetadata("BULK_INSERT", decode_stats([kept]), {"schema": to_avro(schema, "t")}))
+    for path, data in left.items():
+        storage.write(path, data)
+    found = HudiTable.for_path(storage.root).scan().to_arrow()
+    assert sorted(found["id"].to_pylist()) == ["a", "b", "c"]
+    assert not set(left) & set(FileSystemView.load(table.client()).latest_base_files()["path"].to_pylist())

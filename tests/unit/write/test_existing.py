@@ -13,7 +13,7 @@ from pyhudi.table.bucketed import bucket_evidence
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.timeline.instants import Action
 from pyhudi.timeline.metadata import CommitMetadata, write_stats
-from pyhudi.write.existing import check_not_bucketed, holds_keys_in_logs, sample_keys
+from pyhudi.write.existing import LogContents, check_not_bucketed, sample_keys
 
 BUCKET = "00000007-63b9-435b-8b8d-18c2684745c2-0"
 RANDOM = "1070a7e1-63b9-435b-8b8d-18c2684745c2-0"
@@ -81,7 +81,7 @@ def _after_a_compaction(root: Path, version: int, log: int, done: int) -> bool:
     table.write(20, {("x", RANDOM): ROWS}, operation="COMPACT", done=40)
     table.log(log, {("x", RANDOM): ROWS[:1]}, base=20, done=done)
     client = table.client()
-    return holds_keys_in_logs(client.active_timeline(), FileSystemView.load(client).latest_slices())
+    return LogContents.of(client.active_timeline(), FileSystemView.load(client).latest_slices()).new_keys
 
 
 @pytest.mark.parametrize("version", [8, 9])
@@ -107,9 +107,40 @@ def test_log_files_of_version_6_name_the_base_file_that_they_belong_to(tmp_path:
             CommitMetadata(operation, write_stats([stat])).encode(6, Action.DELTA_COMMIT)
         )
         slices = FileSystemView.load(table.client()).latest_slices()
-        return holds_keys_in_logs(active.reload(), slices)
+        return LogContents.of(active.reload(), slices).new_keys
 
     assert not holds(name)
     assert holds(name.replace(at(20), at(10)))
     assert holds("")
     assert not holds("", "LOG_COMPACT")
+
+
+def _contents(table: HandMadeTable) -> LogContents:
+    client = table.client()
+    return LogContents.of(client.active_timeline(), FileSystemView.load(client).latest_slices())
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_archived_writes_say_what_is_in_their_log_files(tmp_path: Path, version: int) -> None:
+    table = HandMadeTable(tmp_path, version, properties={"hoodie.table.type": "MERGE_ON_READ"})
+    table.write(10, {("x", RANDOM): ROWS}, action=Action.DELTA_COMMIT)
+    table.write(20, {("x", RANDOM): ROWS}, operation="COMPACT", done=40)
+    table.log(50, {("x", RANDOM): ROWS[:1]}, base=20)
+    assert _contents(table) == LogContents()
+    table.log(60, {}, deletes={("x", RANDOM): ["a"]}, base=20)
+    table.write(70, {("y", BUCKET): ROWS})
+    assert _contents(table) == LogContents(deletes=True)
+    table.archive(10, 20, 50, 60)
+    assert _contents(table) == LogContents(deletes=True)
+    (tmp_path / ".hoodie/timeline/history/_version_").unlink()
+    assert _contents(table) == LogContents(new_keys=True, deletes=True), "what nobody knows of may hold anything"
+
+
+def test_a_log_file_from_beside_an_archived_compaction(tmp_path: Path) -> None:
+    table = HandMadeTable(tmp_path, properties={"hoodie.table.type": "MERGE_ON_READ"})
+    table.write(20, {("x", RANDOM): ROWS}, operation="COMPACT", done=40)
+    table.log(30, {("x", RANDOM): ROWS[:1]}, base=20, done=35)
+    table.write(70, {("y", BUCKET): ROWS})
+    assert _contents(table).new_keys
+    table.archive(20, 30)
+    assert _contents(table).new_keys

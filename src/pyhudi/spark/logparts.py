@@ -1,0 +1,48 @@
+"""Slices with log files, merged by tasks of ours, so that Spark leaves out those of other partitions.
+
+Spark cannot look into such tasks: a condition on a partition column comes after them. So where there is much to read in
+few partitions, each of these is a part of its own, in which the partition columns are constants. Where they contradict
+what a query asks for, Spark's optimizer drops the part before anything of it is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.keygen.paths import partition_fields
+from pyhudi.spark.native import constant
+from pyhudi.spark.partition_columns import FEW_PARTITIONS
+from pyhudi.spark.slices import SlicePieces, SliceWork, cost_of, parallelism, run_on_slices
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned import PinnedTable
+    from pyhudi.read.plan import ScanPlan
+
+WORTH_A_PART = 16 * 1024 * 1024
+"""Bytes to read for each partition on average, from which on it pays that each is planned by itself."""
+
+
+def run_by_partition(
+    spark: SparkSession, table: PinnedTable, plan: ScanPlan, work: SliceWork, schema: pa.Schema, *, whole: bool
+) -> DataFrame:
+    """What ``work`` gives for the slices of a plan: rows of ``schema``. ``whole``: base files are read, too."""
+    cores = parallelism(spark)
+    fields = [field.name for field in partition_fields(table.config)]
+    values = plan.partition_values
+    values = values.filter(pc.is_in(values["partition"], value_set=plan.tasks["partition"].combine_chunks()))
+    few = 1 < values.num_rows <= FEW_PARTITIONS and any(name in schema.names for name in fields)
+    if not few or cost_of(plan, whole=whole).sum() < values.num_rows * WORTH_A_PART:
+        return run_on_slices(spark, SlicePieces.of(plan, cores, whole=whole), work, schema)
+    parts = []
+    for row in values.to_pylist():
+        own = replace(plan, tasks=plan.tasks.filter(pc.equal(plan.tasks["partition"], row["partition"])))
+        rows = run_on_slices(spark, SlicePieces.of(own, -(-cores // values.num_rows), whole=whole), work, schema)
+        known = [name for i, name in enumerate(fields) if row[f"exact_{i}"] and name in schema.names]
+        parts.append(rows.withColumns({name: constant(row[name], schema.field(name)) for name in known}))
+    return reduce(DataFrame.union, parts)
