@@ -118,7 +118,7 @@ def partition_stats_records(
             continue
         keys.append(partition_stats_keys(pa.repeat(pa.scalar(name), len(paths)), paths))
         tights = pc.is_in(paths, value_set=exact)
-        payloads.append(_stats_payload(partition_names(paths), name, joined, version, tight=tights))
+        payloads.append(_stats_payload(partition_names(paths), name, joined, version, tight=tights, widens=True))
     gone = [
         partition_stats_keys(pa.array(columns, pa.string()), pa.repeat(pa.scalar(p), len(columns))) for p in dropped
     ]
@@ -153,7 +153,9 @@ def _by_value(texts: pa.Array, ids: Callable[[pa.Array], pa.Array]) -> pa.Array:
     return ids(encoded.dictionary).take(encoded.indices)
 
 
-def _stats_payload(names: pa.Array, column: str, bounds: pa.StructArray, version: int, *, tight: pa.Array) -> pa.Table:
+def _stats_payload(
+    names: pa.Array, column: str, bounds: pa.StructArray, version: int, *, tight: pa.Array, widens: bool = False
+) -> pa.Table:
     least, most, *numbers = (pc.struct_field(bounds, name) for name in ("min", "max", *COUNTS))
     counts = dict(zip(("valueCount", "nullCount", "totalSize", "totalUncompressedSize"), numbers, strict=True))
     found = {
@@ -167,7 +169,9 @@ def _stats_payload(names: pa.Array, column: str, bounds: pa.StructArray, version
     if version >= 8:
         found["isTightBound"] = tight
     if version >= 9:
-        found["valueType"] = value_type(least.type, pc.is_null(least))
+        # what widens an earlier record must say the type of that one's values, which it is merged with by this
+        merges = pc.invert(tight) if widens else pa.repeat(pa.scalar(False), len(names))
+        found["valueType"] = value_type(least.type, pc.and_not(pc.is_null(least), merges))
     return pa.table(found)
 
 

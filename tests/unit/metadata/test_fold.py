@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from pyhudi.metadata.changes import file_records, partition_stats_records
 from pyhudi.metadata.deltas import Records
 from pyhudi.metadata.fold import Version, fold_versions
 from pyhudi.metadata.records import COLUMN_STATS, FILES, RecordType, decode, encode, record_schema
-from pyhudi.metadata.stats_values import unwrap
+from pyhudi.metadata.stats_values import NULL_TYPE, unwrap
 
 VERSIONS = (6, 8, 9)
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -122,6 +123,9 @@ def test_loose_statistics_widen(name: str) -> None:
     found = folded(stats(middle, middle, tight=True), stats(low, low, tight=False), stats(high, high, tight=False))
     assert same(found["ends"], [low, high])
     assert (found["valueCount"], found["nullCount"], found["totalSize"]) == (6, 3, 30)
+    empty = decode(stats(None, None, tight=False).records.values, record_schema(9))[COLUMN_STATS].combine_chunks()
+    kinds = pc.struct_field(empty, ["valueType", "typeOrdinal"])
+    assert kinds.to_pylist() != [NULL_TYPE], "Apache Hudi merges by the type that the newer record names"
     nothing = folded(stats(low, middle, tight=True), stats(None, None, tight=False))
     assert same(nothing["ends"], [low, middle])
     assert same(folded(stats(None, None, tight=True), stats(low, middle, tight=False))["ends"], [low, middle])
