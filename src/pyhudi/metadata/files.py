@@ -28,12 +28,11 @@ def partition_paths(table: MetadataTable) -> list[str]:
     Raises:
         MetadataTableError: the metadata table cannot be read, or does not list partitions.
     """
-    found = table.lookup(FILES, pa.array([keys.ALL_PARTITIONS]), [LISTS])
-    if not found.num_rows:
-        return []
-    partitions = _flat(found)
-    names = keys.partition_paths(partitions["name"])
-    return sorted(names.to_pylist())
+    if table.partition_paths is None:
+        found = table.lookup(FILES, pa.array([keys.ALL_PARTITIONS]), [LISTS])
+        names = keys.partition_paths(_flat(found)["name"]).to_pylist() if found.num_rows else []
+        table.partition_paths = sorted(names)
+    return table.partition_paths
 
 
 def list_from_metadata(table: MetadataTable, partitions: Sequence[str] | None = None) -> tuple[pa.Table, list[str]]:

@@ -48,6 +48,8 @@ class MetadataTable:
     def __init__(self, storage: Storage, config: TableConfig, timeline: MetadataTimeline) -> None:
         self.storage, self.config, self.timeline = storage, config, timeline
         self._groups: dict[str, pa.Table] = {}
+        self.partition_paths: list[str] | None = None
+        """The table's partitions, once `pyhudi.metadata.files.partition_paths` has read them."""
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig, data: ActiveTimeline) -> MetadataTable:

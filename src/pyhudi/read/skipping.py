@@ -94,7 +94,9 @@ class Skipping:
         if metadata is None or not slices.num_rows:
             return slices
         try:
-            return self._by_statistics(metadata, self._by_keys(metadata, slices))
+            left = self._by_keys(metadata, slices)
+            # where the records are is known already
+            return left if self.found is not None else self._by_statistics(metadata, left)
         except HudiError as e:
             self.files.distrust_indexes(e)
             self.report.append(f"indexes: not used: {e}")

@@ -263,3 +263,17 @@ def test_lookups_by_key(tmp_path: Path):
     assert sorted(found["_hoodie_record_key"].to_pylist()) == sorted(some)
     assert table.lookup([]).num_rows == 0
     assert table.lookup(some[:1], ["id"]).column_names == ["id"]
+
+
+@pytest.mark.parametrize("key", ["hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight"])
+def test_indexes_that_nobody_knows_or_that_are_being_built(key: str, path: Path):
+    """They are nobody's business: what is not known is not used, and what is not complete neither."""
+    expected = rows(path, OFF)
+    table = pinned(path)
+    declared = ",".join(filter(None, [table.config.properties.get(key), "unheard_of_index"]))
+    table.config.updated(table.storage, set={key: declared})
+    (path / ".hoodie/metadata/unheard_of_index").mkdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rows(path) == expected
+    assert HudiTable.for_path(str(path)).scan().plan().files_from == "the metadata table"
