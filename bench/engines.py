@@ -36,6 +36,8 @@ class Engine(ABC):
     can_upsert = True
     bucket_options: ClassVar[Mapping[str, str] | None] = None
     """Write options of a table with the bucket index; None: the engine has no such thing."""
+    record_options: ClassVar[Mapping[str, str] | None] = None
+    """The same for the record index."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -102,6 +104,11 @@ class HudiDataFrames(Engine):
         "hoodie.index.type": "BUCKET",
         "hoodie.bucket.index.num.buckets": "4",
     }  # 28 in all
+
+    record_options: ClassVar[Mapping[str, str] | None] = {
+        "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.metadata.record.index.enable": "true",
+    }
 
     def bulk_insert(self, df: DataFrame, path: Path, *, merge_on_read: bool = False) -> None:
         self._write(df, path, "bulk_insert", "overwrite", merge_on_read)

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-PARTS = ("reads", "upserts", "mor_upserts", "mor_reads", "compaction", "buckets")
+PARTS = ("reads", "upserts", "mor_upserts", "mor_reads", "compaction", "buckets", "records")
 """Bulk insert is always there: the other parts need its table."""

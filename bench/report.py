@@ -18,6 +18,9 @@ WORK = {
     "bucket_upsert_02": "the same with a bucket index, 0.2 %",
     "bucket_upsert_1": "the same with a bucket index, 1 %",
     "bucket_upsert_10": "the same with a bucket index, 10 %",
+    "record_first_upsert_1": "upsert 1 % that builds the record index",
+    "record_upsert_1": "upsert 1 % with the record index",
+    "record_upsert_10": "upsert 10 % with the record index",
     "compaction": "compaction after merge-on-read upserts",
     "mor_scan_1": "merge-on-read scan after one delta of 1 %",
     "mor_scan_5": "merge-on-read scan after five",
@@ -79,6 +82,7 @@ GOALS = (
         for work in ("upsert_02", "upsert_1", "upsert_10")
         for goal in (Goal(f"bucket_{work}", 0.3, ("hudi",)), Goal(f"bucket_{work}", 0.6, ("iceberg",), f"mor_{work}"))
     ),
+    *(Goal(f"record_{work}", 0.3, ("hudi",)) for work in ("first_upsert_1", "upsert_1", "upsert_10")),
     Goal("compaction", 0.4, ("hudi",)),
     Goal("compaction", 1.0, ("delta",)),
     *(

@@ -83,6 +83,8 @@ def run(job: dict[str, Any], reporter: Reporter) -> None:
             _compactions(engine, data, folder, repeat, reporter)
         if "buckets" in parts:
             _bucket_upserts(engine, data, folder, repeat, reporter)
+        if "records" in parts:
+            _record_upserts(engine, data, table, folder, repeat, reporter)
     engine.spark.stop()
 
 
@@ -187,6 +189,18 @@ def _bucket_upserts(engine: Engine, data: Dataset, folder: Path, repeat: int, re
     table = folder / "db" / "buckets"
     engine.bulk_insert(engine.spark.read.parquet(str(data.lineitem)), table, merge_on_read=True)
     _upserts(engine, data, table, folder, repeat, reporter, SMALL_SHARES, "bucket_")
+    engine.index = {}
+
+
+def _record_upserts(engine: Engine, data: Dataset, table: Path, folder: Path, repeat: int, reporter: Reporter) -> None:
+    """The first upsert that asks for a record index, which has to be built, and those that have one."""
+    if engine.record_options is None:
+        return
+    engine.index = engine.record_options
+    _upserts(engine, data, table, folder, repeat, reporter, ("upsert_1",), "record_first_")
+    indexed = engine.copy(table, folder / "db" / "records")
+    engine.upsert(engine.spark.read.parquet(str(data.upsert("upsert_02"))), indexed)
+    _upserts(engine, data, indexed, folder, repeat, reporter, SHARES, "record_")
     engine.index = {}
 
 

@@ -73,11 +73,12 @@ class Table:
             else:
                 self.model[row[0]] = row
 
-    def check(self) -> None:
+    def check(self, options: dict[str, str] | None = None) -> None:
+        options = options or {"hoodie.metadata.enable": "false"}
         expected = sorted(self.model.values())
         names = ["id", "num", "part", "ts", "v"]
         ours = to_arrow(self.spark.read.format("hudi").load(str(self.path)))
-        theirs = self.oracle.read(self.path, {"hoodie.metadata.enable": "false"})
+        theirs = self.oracle.read(self.path, options)
         for found in (ours, theirs):
             assert sorted(zip(*(found[n].to_pylist() for n in names), strict=True)) == expected
 
@@ -123,3 +124,32 @@ def test_apache_hudi_goes_on_with_our_buckets(oracle: Oracle, spark: SparkSessio
     both.write("ours", rows(0, 20, 1, "a"), "bulk_insert")
     both.write("theirs", rows(10, 30, 2, "b"))
     both.check()
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+def test_the_record_index_in_turns(oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path) -> None:
+    records = {
+        "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "false",
+        "hoodie.metadata.record.index.min.filegroup.count": "2",
+        "hoodie.metadata.record.index.max.filegroup.count": "2",
+        "hoodie.datasource.write.table.type": table_type,
+    }
+    skipping = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
+    for first, second in (("ours", "theirs"), ("theirs", "ours")):
+        both = Table(tmp_path / first, oracle, spark, {**OPTIONS, **SIMPLE, **records})
+        both.write(first, rows(0, 20, 1, "a"))
+        assert "record_index" in oracle.metadata_partitions(both.path)
+        both.write(second, rows(10, 30, 2, "b"))
+        both.check(skipping)
+        both.write(first, rows(5, 35, 3, "c"))
+        both.write(second, rows(0, 4, 4, ""), "delete")
+        both.write(first, rows(2, 8, 5, "again"))
+        both.check(skipping)
+        assert "record_index" in oracle.metadata_partitions(both.path)
+        for key in ("k003", "k034", "k000"):
+            found = oracle.read(both.path, skipping, where=f"id = '{key}'")
+            assert found["id"].to_pylist() == [key] * (key in both.model)

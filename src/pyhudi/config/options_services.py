@@ -241,7 +241,24 @@ METADATA_COMPACT_MAX_DELTA_COMMITS = integer(
     least=1,
 )
 METADATA_GLOBAL_RECORD_INDEX_ENABLE = flag(
-    "hoodie.metadata.global.record.level.index.enable", False, "Whether the metadata table holds the record index."
+    "hoodie.metadata.global.record.level.index.enable",
+    False,
+    "Whether the metadata table holds the record index.",
+    aliases=("hoodie.metadata.record.index.enable",),
+)
+METADATA_RECORD_INDEX_MIN_GROUPS = integer(
+    "hoodie.metadata.global.record.level.index.min.filegroup.count",
+    10,
+    "Least number of file groups of a record index.",
+    least=1,
+    aliases=("hoodie.metadata.record.index.min.filegroup.count",),
+)
+METADATA_RECORD_INDEX_MAX_GROUPS = integer(
+    "hoodie.metadata.global.record.level.index.max.filegroup.count",
+    10_000,
+    "Greatest number of file groups of a record index.",
+    least=1,
+    aliases=("hoodie.metadata.record.index.max.filegroup.count",),
 )
 EMBEDDED_TIMELINE_SERVER = flag(
     "hoodie.embed.timeline.server", True, "Kept for compatibility; there is no timeline server here."

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 
 MAINTAINED = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
 """Partitions that every write keeps up to date by itself, in the order in which they are built."""
+
+_LEAVING_KEYS = ("COMPACT", "LOG_COMPACT")
+"""Operations after which every key is in the file group where it was."""
+RECORD_INDEX = "record_index"
 
 _log = logging.getLogger(__name__)
 
@@ -110,6 +114,8 @@ def _record(
 ) -> TableConfig:
     config = _without_stale(storage, config, data)
     columns = _settled(storage, config, opts, data, columns_of(config, opts, metadata))
+    if metadata.operation in _LEAVING_KEYS:
+        index = replace(index, partitions=index.partitions | {RECORD_INDEX})
     config = _without_unmaintained(storage, config, opts, index)
     config = _with_all_wanted(storage, config, opts, data, columns, completion)
     active = metadata_timeline(storage, config.version)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
-from pyhudi.config.values import DuplicatePolicy, MergeMode, Operation, TableType
+from pyhudi.config.values import DuplicatePolicy, IndexType, MergeMode, Operation, TableType
 from pyhudi.errors import ConflictError, RecordKeyError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.keygen import KeySpec
@@ -19,6 +19,7 @@ from pyhudi.spark.caching import Cached
 from pyhudi.spark.dedupe import dedupe, mark_deletes
 from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.keytext import quoted
+from pyhudi.spark.recordindex import RecordIndex
 from pyhudi.spark.routing import count_rows
 from pyhudi.spark.tagging import KeyLookup, tag, untagged
 from pyhudi.spark.write_job import WriteJob
@@ -41,6 +42,8 @@ _SIZE_HISTORY = 5
 _UPDATES = frozenset({Operation.UPSERT, Operation.DELETE})
 _FILLS = frozenset({Operation.UPSERT, Operation.INSERT})
 
+RECORD_INDEXES = frozenset({IndexType.RECORD_INDEX, IndexType.GLOBAL_RECORD_LEVEL_INDEX, IndexType.RECORD_LEVEL_INDEX})
+"""Indexes that are a partition of the metadata table."""
 _SERVICES = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
 
 _STAY = {
@@ -144,9 +147,20 @@ def _tagged(
     # a record that is not to be inserted again does not move to another partition either
     opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
     stays = not job.global_keys and policy is DuplicatePolicy.NONE
-    lookup = KeyLookup(job.client, job.spec, job.merging, opts, logged.new_keys, stays, stays and logged.deletes)
+    emptied = stays and logged.deletes
+    records = record_index_of(job)
+    lookup = KeyLookup(job.client, job.spec, job.merging, opts, logged.new_keys, stays, emptied, records)
     rows = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
     return rows.where(F.col(FILE_ID).isNull()) if policy is DuplicatePolicy.DROP else rows
+
+
+def record_index_of(job: WriteJob) -> RecordIndex | None:
+    """The record index that the write looks keys up in; None: in the table's files, or it looks none up."""
+    kind = job.opts.get_typed(options.INDEX_TYPE)
+    looks_up = job.operation in _UPDATES or duplicate_policy(job) is not DuplicatePolicy.NONE
+    if job.client is None or kind not in RECORD_INDEXES or not looks_up:
+        return None
+    return RecordIndex.open(job.client, partitioned=not kind.is_global)
 
 
 def keys_only(rows: DataFrame, spec: KeySpec) -> DataFrame:

@@ -20,6 +20,7 @@ from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.spark.files import cannot_reach, read_files
 from pyhudi.spark.frames import small_frame
 from pyhudi.spark.keytext import quoted
+from pyhudi.spark.recordindex import RecordIndex
 from pyhudi.storage import Storage
 from pyhudi.table.merging import MergeSettings
 from pyhudi.table.metaclient import TableMetaClient
@@ -48,6 +49,7 @@ class KeyLookup:
     live: bool = False
     deleted: bool = False
     emptied: bool = False
+    records: RecordIndex | None = None
 
     @property
     def index(self) -> IndexType:

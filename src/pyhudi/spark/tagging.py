@@ -28,7 +28,11 @@ from pyhudi.spark.globaltag import global_places, relocated
 from pyhudi.spark.keycolumns import KeyColumns, native_candidates, scan_places
 from pyhudi.spark.keytext import quoted
 from pyhudi.spark.lookup import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup
+from pyhudi.spark.recordindex import RecordIndex
+from pyhudi.spark.recordplaces import FOUND_ID, match, record_places
+from pyhudi.spark.recordtag import all_known, elsewhere, tagged
 from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW
+from pyhudi.write.groups import in_groups
 from pyhudi.write.guards import KNOWN_INDEXES
 
 __all__ = ["KeyLookup", "tag", "untagged"]
@@ -97,11 +101,56 @@ def tag(
     files = BaseFiles.of(slices, None if everywhere else batch.partitions, live=lookup.live)
     if len(files) == 0 or batch.rows == 0:
         return keep(untagged(rows))
+    if lookup.records is not None:
+        by_records = _tag_by_records(rows, lookup.records, slices, lookup, batch, keep, hard_deletes=hard_deletes)
+        if by_records is not None:
+            return by_records
     search = _Search(rows, lookup, files, batch)
     narrow = search.small and not merged
     search = replace(search, keep=keep if narrow else _lazy)
     found = search.tag_everywhere(hard_deletes) if everywhere else search.tag_in_partition()
     return found if narrow else keep(found)
+
+
+def _tag_by_records(
+    rows: DataFrame,
+    index: RecordIndex,
+    slices: pa.Table,
+    lookup: KeyLookup,
+    batch: Batch,
+    keep: Keep,
+    *,
+    hard_deletes: bool,
+) -> DataFrame | None:
+    """The tagged rows by the record index, without positions but for those whose record is in another partition; None:
+    the index is not of this table."""
+    places = keep(record_places(rows, index.table, batch.rows, partitioned=index.partitioned))
+    if not all_known(places, slices):
+        return None
+    small = batch.rows <= lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
+    found = match(rows, F.broadcast(places) if small else places, partitioned=index.partitioned)
+    if index.partitioned:
+        return tagged(found, slices)
+    moving = found.where(elsewhere())
+    groups = moving.select(OLD_PARTITION, FOUND_ID).distinct().collect()
+    if not groups:
+        return tagged(found, slices)
+    # what is stored decides what becomes of them
+    held = pa.table({"partition": [row[0] for row in groups], "file_id": [row[1] for row in groups]})
+    moves = lookup.opts.get_typed(options.RECORD_INDEX_UPDATE_PARTITION_PATH)
+    opts = lookup.opts.merged(
+        {
+            options.INDEX_TYPE.key: IndexType.GLOBAL_SIMPLE,
+            options.SIMPLE_UPDATE_PARTITION_PATH.key: moves,
+        }
+    )
+    scanned = tag(
+        moving.drop(OLD_PARTITION, FOUND_ID),
+        slices.filter(in_groups(slices, held)),
+        replace(lookup, opts=opts, live=True, records=None),
+        hard_deletes=hard_deletes,
+    )
+    return tagged(found.where(~F.coalesce(elsewhere(), F.lit(False))), slices).unionByName(scanned)
 
 
 @dataclass(frozen=True, slots=True)

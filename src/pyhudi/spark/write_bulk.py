@@ -17,7 +17,8 @@ def bulk_insert(job: WriteJob) -> WriteResult:
     """Write all rows into new files. Rows are read once; a bad key among them rolls the write back."""
     with job.transaction() as tx:
         tx.to_inflight(None)
-        return job.commit(tx, job.metadata(write_new_files(job, tx.instant)))
+        stats = write_new_files(job, tx.instant)
+        return job.commit(tx, job.metadata(stats), job.index_delta(tx, stats))
 
 
 def write_new_files(job: WriteJob, instant: str) -> pa.Table:

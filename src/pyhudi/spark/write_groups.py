@@ -9,16 +9,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
-from pyhudi.config.values import Operation
+from pyhudi.config.values import MergeMode, Operation
+from pyhudi.format.columns import RECORD_KEY
 from pyhudi.spark.failures import spark_errors
-from pyhudi.spark.group_plan import GroupPlan, known_instants, plan_groups
+from pyhudi.spark.group_plan import GroupPlan, known_instants, plan_groups, record_index_of
 from pyhudi.spark.routing import route
 from pyhudi.spark.tasks import run_upsert
 from pyhudi.spark.write_job import WriteJob, touched_partitions
 from pyhudi.timeline.metadata import CommitMetadata
-from pyhudi.write.operations import replaced_groups, type_name
+from pyhudi.write.columns import DELETE, FILE_ID
+from pyhudi.write.keyed import KeyedWrite
+from pyhudi.write.operations import replaced_files, replaced_groups, type_name
 from pyhudi.write.result import WriteResult
 from pyhudi.write.workload import profile_stats
 
@@ -37,7 +42,9 @@ def write_groups(job: WriteJob) -> WriteResult:
                 plan = plan_groups(job, tx.timeline, tx.instant)
             tx.to_inflight(CommitMetadata(type_name(job.operation), profile_stats(plan.workload)))
             stats = write_planned(job, plan, tx.instant)
-            return job.commit(tx, job.metadata(stats, _replaced(job, plan, stats)))
+            replaced = _replaced(job, plan, stats)
+            index = job.index_delta(tx, stats, _deleted(job, plan), replaced_files(plan.slices, replaced))
+            return job.commit(tx, job.metadata(stats, replaced), index)
     finally:
         if plan is not None:
             plan.cached.release()
@@ -48,7 +55,17 @@ def write_planned(job: WriteJob, plan: GroupPlan, instant: str) -> pa.Table:
     context = job.context(instant)
     if context.logs is not None:
         context = replace(context, logs=replace(context.logs, slices=plan.logs))
+    if record_index_of(job) is not None:
+        context = replace(context, keyed=KeyedWrite())  # the index tells file groups, not rows in them
     return run_upsert(route(plan.rows, plan.workload, _max_tasks(job)), context)
+
+
+def _deleted(job: WriteJob, plan: GroupPlan) -> DataFrame | None:
+    """The keys of records that are certainly gone: where ordering values count, a delete may have lost."""
+    certain = job.operation is Operation.DELETE or job.merging.mode is MergeMode.COMMIT_TIME_ORDERING
+    if not certain or DELETE not in plan.rows.columns:
+        return None
+    return plan.rows.where(F.col(DELETE) & F.col(FILE_ID).isNotNull()).select(RECORD_KEY)
 
 
 def _max_tasks(job: WriteJob) -> int:

@@ -16,8 +16,10 @@ from pyhudi.config.values import Operation
 from pyhudi.errors import HudiError
 from pyhudi.index.bucketing import Bucketing
 from pyhudi.keygen import KeySpec
+from pyhudi.metadata.maintain import IndexDelta
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.spark.failures import spark_errors
+from pyhudi.spark.recordindex import index_delta
 from pyhudi.storage import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.merging import MergeSettings
@@ -104,7 +106,16 @@ class WriteJob:
                     _log.warning("the empty table at %s is left behind: %s", self.storage.uri(), failure)
             raise
 
-    def commit(self, tx: Transaction, metadata: CommitMetadata) -> WriteResult:
+    def index_delta(
+        self, tx: Transaction, stats: pa.Table, deleted: DataFrame | None = None, replaced: pa.Table | None = None
+    ) -> IndexDelta | None:
+        """Bring the record index up to date with a write (`pyhudi.spark.recordindex.index_delta`); None without one."""
+        if replaced is None:
+            replaced = pa.table({"partition": pa.array([], pa.string()), "path": pa.array([], pa.string())})
+        spark = self.df.sparkSession
+        return index_delta(spark, self.storage, tx.config, tx.instant, stats, deleted, replaced)
+
+    def commit(self, tx: Transaction, metadata: CommitMetadata, index: IndexDelta | None = None) -> WriteResult:
         """Publish the write.
 
         Raises:
@@ -115,7 +126,7 @@ class WriteJob:
             tx.abort()
             return WriteResult(self.storage.uri(), type_name(self.operation), created_table=self.client is None)
         agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
-        outcome = tx.commit(metadata, planned_on=self.planned_on, agree_on_columns=agree)
+        outcome = tx.commit(metadata, planned_on=self.planned_on, agree_on_columns=agree, index=index)
         if isinstance(outcome, Conflicted):
             raise outcome.error()
         return WriteResult(

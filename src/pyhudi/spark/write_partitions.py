@@ -9,7 +9,7 @@ from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.write_job import WriteJob
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.timeline.metadata import WRITE_STAT_SCHEMA, CommitMetadata
-from pyhudi.write.operations import match_partitions, replaced_groups, type_name
+from pyhudi.write.operations import match_partitions, replaced_files, replaced_groups, type_name
 from pyhudi.write.result import WriteResult
 
 
@@ -23,8 +23,11 @@ def delete_partitions(job: WriteJob) -> WriteResult:
         tx.to_inflight(CommitMetadata(type_name(job.operation)))
         view = FileSystemView.load(job.client, tx.timeline)
         partitions = match_partitions(wanted, view.partitions) if wanted else exact
-        replaced = replaced_groups(view.latest_slices(), partitions)
-        return job.commit(tx, job.metadata(WRITE_STAT_SCHEMA.empty_table(), replaced))
+        slices = view.latest_slices()
+        replaced = replaced_groups(slices, partitions)
+        stats = WRITE_STAT_SCHEMA.empty_table()
+        index = job.index_delta(tx, stats, None, replaced_files(slices, replaced))
+        return job.commit(tx, job.metadata(stats, replaced), index)
 
 
 def _partitions_of(job: WriteJob) -> list[str]:

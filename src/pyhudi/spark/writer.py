@@ -17,6 +17,7 @@ from pyhudi.spark.bulk_insert import check_sort_columns
 from pyhudi.spark.compaction import spark_runner
 from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.overwrite import overwrite_table
+from pyhudi.spark.recordindex import ensure_record_index
 from pyhudi.spark.write_buckets import write_buckets
 from pyhudi.spark.write_bulk import bulk_insert
 from pyhudi.spark.write_groups import write_groups
@@ -74,11 +75,20 @@ def write(
     fresh = client is None or replaces
     job = _prepare(df, storage, None if fresh else client, opts, operation)
     if client is not None and replaces:
-        return overwrite_table(client, job)
+        result = overwrite_table(client, job)
+        _index_records(job)
+        return result
     result = _run(job)
     if result.instant is not None:
         after_deltacommit(storage, job.opts, spark_runner(df.sparkSession))
+        _index_records(job)
     return result
+
+
+def _index_records(job: WriteJob) -> None:
+    """Build a record index that the options ask for and the table has not; with buckets nobody would look into it."""
+    if job.bucketing is None:
+        ensure_record_index(job.df.sparkSession, job.storage, job.opts)
 
 
 def _operation(opts: Options, *, keyed: bool) -> Operation:

@@ -12,6 +12,7 @@ from pyhudi.config.values import Operation, TableType
 from pyhudi.errors import InvalidOptionError
 from pyhudi.timeline.instants import Action
 from pyhudi.timeline.metadata import REPLACED_SCHEMA
+from pyhudi.write.groups import in_groups
 
 PREPPED = "_prepped"
 REPLACING = frozenset({Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION})
@@ -79,3 +80,10 @@ def replaced_groups(slices: pa.Table, partitions: Iterable[str] | None) -> pa.Ta
     empty = wanted.filter(pc.invert(pc.is_in(wanted, value_set=groups["partition"].combine_chunks())))
     bare = pa.table([empty, pa.nulls(len(empty), pa.string())], schema=REPLACED_SCHEMA)
     return pa.concat_tables([groups.cast(REPLACED_SCHEMA), bare])
+
+
+def replaced_files(slices: pa.Table, replaced: pa.Table | None) -> pa.Table:
+    """The base files (partition, path) of file groups that go out of view."""
+    found = slices.filter(pc.is_valid(slices["base_path"])).select(["partition", "file_id", "base_path"])
+    gone = found.slice(0, 0) if replaced is None else found.filter(in_groups(found, replaced))
+    return gone.select(["partition", "base_path"]).rename_columns(["partition", "path"])
