@@ -170,10 +170,12 @@ def test_in_turns(oracle: Oracle, version: int, table_type: str, spark: Any, tmp
     shared.write(ours_first, range(40))
     built = shared.initial()
     assert built, "the metadata table is built at the first write"
+    operations = {5: "insert_overwrite", 8: "delete"}
+    if oracle.release == "1.0.2":
+        del operations[8]  # its compactions fail on deletes in log files (Integer / Long ClassCastException)
     for number in range(12):
         ours = number % 3 != 2 if ours_first else number % 3 == 2
-        operation = {5: "insert_overwrite", 8: "delete"}.get(number, "upsert")
-        shared.write(ours, range(3 * number, 3 * number + 9), operation)
+        shared.write(ours, range(3 * number, 3 * number + 9), operations.get(number, "upsert"))
         if number in (1, 5, 8, 10):
             shared.check()
     shared.validate()
