@@ -21,7 +21,7 @@ from bench.data import Dataset, prepare
 from bench.jars import ROOT
 from bench.memory_use import Sampler
 from bench.parts import PARTS
-from bench.report import check_answers, write_report
+from bench.report import SECTION, check_answers, write_report
 
 SPARK4 = ROOT / ".venv-spark4" / "bin" / "python"
 ENGINES_SPARK35 = ("parquet", "ours", "hudi", "delta", "iceberg")
@@ -57,11 +57,9 @@ def main() -> None:
             if name in options.engines:
                 document["runs"].append(_run(python, name, data, repeat, memory, options.only))
     check_answers(document)
-    write_report(
-        document,
-        RESULTS,
-        None if options.no_write or set(options.only) != set(PARTS) else ROOT / "docs" / "benchmarks.md",
-    )
+    # a part of the work must not take the place of the whole
+    unwritten = options.no_write or (options.section == SECTION and set(options.only) != set(PARTS))
+    write_report(document, RESULTS, None if unwritten else ROOT / "docs" / "benchmarks.md", options.section)
 
 
 def _run(python: Path, engine: str, data: Dataset, repeat: int, memory: str, parts: Sequence[str]) -> dict[str, Any]:
@@ -146,6 +144,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-write", action="store_true", help="leave docs/benchmarks.md as it is")
     parser.add_argument("--engines", nargs="+", default=list(ENGINES_SPARK35), choices=ENGINES_SPARK35)
     parser.add_argument("--spark", nargs="+", default=["3.5", "4"], choices=["3.5", "4"])
+    parser.add_argument("--section", default=SECTION, help="the section of docs/benchmarks.md that is written")
     parser.add_argument("--only", nargs="+", default=list(PARTS), choices=PARTS, help="parts of the table's life")
     return parser.parse_args()
 

@@ -37,7 +37,7 @@ LABELS = {
     "delta": "Delta 3.3.2",
     "iceberg": "Iceberg 1.10.0",
 }
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+SECTION = "measured"
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ def medians(document: dict[str, Any], spark: str) -> dict[str, dict[str, float]]
     return found
 
 
-def write_report(document: dict[str, Any], results: Path, page: Path | None) -> None:
-    """Print the tables, store the JSON document, and put the tables into the page between its two marks."""
+def write_report(document: dict[str, Any], results: Path, page: Path | None, section: str = SECTION) -> None:
+    """Print the tables, store the JSON document, and put the tables between the two marks of a section of the page."""
     results.mkdir(parents=True, exist_ok=True)
     name = f"sf{document['scale']:g}-{document['when'].replace(':', '')}.json"
     text = render(document, name)
@@ -133,9 +133,12 @@ def write_report(document: dict[str, Any], results: Path, page: Path | None) -> 
     if page is None:
         return
     (results / name).write_text(json.dumps(document, indent=1) + "\n")
-    before, _, rest = page.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+    begin, end = (f"<!-- {section}: {mark} -->" for mark in ("begin", "end"))
+    before, found, rest = page.read_text().partition(begin)
+    _, _, after = rest.partition(end)
+    if not found:
+        raise SystemExit(f"{page} has no place for the section {section!r}: no {begin}")
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
 def render(document: dict[str, Any], source: str) -> str:
@@ -167,6 +170,8 @@ def _seconds(document: dict[str, Any], spark: str) -> list[str]:
     ratios = [f"pyhudi / {LABELS[engine]}" for engine in others] if "ours" in found else []
     rows = []
     for work, label in WORK.items():
+        if not any(work in times for times in found.values()):
+            continue
         cells = [f"{found[engine][work]:.2f}" if work in found[engine] else "" for engine in found]
         ours = found.get("ours", {}).get(work)
         for engine in others if ratios else ():
@@ -184,7 +189,8 @@ def _memory(runs: list[dict[str, Any]]) -> list[str]:
             peaks = [row for row in run["measured"] if row["work"] == work]
             total, python = (max((row[key] for row in peaks), default=0) >> 20 for key in ("total", "python"))
             cells.append(f"{total:,} ({python:,})" if peaks else "")
-        rows.append([label, *cells])
+        if any(cells):
+            rows.append([label, *cells])
     rows.append(["table on disk", *(f"{run['bytes'] >> 20:,}" for run in runs)])
     return _table(["peak MiB: all (Python workers)", *(LABELS[run["engine"]] for run in runs)], rows)
 

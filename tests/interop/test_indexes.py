@@ -133,7 +133,6 @@ def test_the_record_index_in_turns(oracle: Oracle, table_type: str, spark: Spark
         "hoodie.index.type": "RECORD_INDEX",
         "hoodie.metadata.enable": "true",
         "hoodie.metadata.record.index.enable": "true",
-        "hoodie.metadata.index.column.stats.enable": "false",
         "hoodie.metadata.record.index.min.filegroup.count": "2",
         "hoodie.metadata.record.index.max.filegroup.count": "2",
         "hoodie.datasource.write.table.type": table_type,
