@@ -18,14 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.keygen.paths import partition_fields
 from pyhudi.spark.native import constant
 from pyhudi.spark.partition_columns import FEW_PARTITIONS
-from pyhudi.spark.slices import SlicePieces, SliceWork, cost_of, parallelism, run_on_slices
+from pyhudi.spark.slices import SlicePieces, SliceWork, bytes_to_read, parallelism, run_on_slices
 
 if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
     from pyhudi.read.plan import ScanPlan
 
-WORTH_A_PART = 16 * 1024 * 1024
-"""Bytes to read for each partition on average, from which on it pays that each is planned by itself."""
+WORTH_A_PART = 64 * 1024 * 1024
+"""Bytes to read for each partition on average, from which on it pays that each is planned by itself: a tenth of a
+second for a part, which queries that ask for all of them pay, too, against a second to read it."""
 
 
 def run_by_partition(
@@ -37,7 +38,7 @@ def run_by_partition(
     values = plan.partition_values
     values = values.filter(pc.is_in(values["partition"], value_set=plan.tasks["partition"].combine_chunks()))
     few = 1 < values.num_rows <= FEW_PARTITIONS and any(name in schema.names for name in fields)
-    if not few or cost_of(plan, whole=whole).sum() < values.num_rows * WORTH_A_PART:
+    if not few or bytes_to_read(plan, whole=whole).sum() < values.num_rows * WORTH_A_PART:
         return run_on_slices(spark, SlicePieces.of(plan, cores, whole=whole), work, schema)
     parts = []
     for row in values.to_pylist():

@@ -40,7 +40,7 @@ class SlicePieces:
     def of(cls, plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> SlicePieces:
         """The slices of a plan, large ones first. ``whole``: their base files are read, too, not the logs alone."""
         slices = _with_path_values(plan)
-        sizes = cost_of(plan, whole=whole)
+        sizes = bytes_to_read(plan, whole=whole) + _OPENING
         order = np.argsort(-sizes, kind="stable")
         # a task costs as much as some twenty small slices: more of them than can run at a time only where there is much
         target = min(_LARGEST_PIECE, max(_OPENING, -(-int(sizes.sum()) // parallelism)))
@@ -59,12 +59,12 @@ class SlicePieces:
             yield FileSlice.of(row, {name: row[name] for name in self.path_columns})
 
 
-def cost_of(plan: ScanPlan, *, whole: bool) -> np.ndarray:
-    """How much there is to read of each slice, in bytes."""
+def bytes_to_read(plan: ScanPlan, *, whole: bool) -> np.ndarray:
+    """How much there is to read of each slice. ``whole``: its base file is read, too, not the logs alone."""
     slices = plan.tasks.combine_chunks()
     logs = np.add.reduceat(*_flattened(slices["log_sizes"])) if slices.num_rows else np.zeros(0, np.int64)
     base = pc.fill_null(slices["base_size"], 0).to_numpy() if whole else 0
-    return logs + base + _OPENING
+    return logs + base
 
 
 def run_on_slices(spark: SparkSession, pieces: SlicePieces, work: SliceWork, schema: pa.Schema) -> DataFrame:
