@@ -39,6 +39,7 @@ from pyhudi.metadata.home import (
 )
 from pyhudi.storage import join_path
 from pyhudi.table.fsview import FileSystemView
+from pyhudi.table.opened import OpenedTable
 from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.table.properties import format_properties
 
@@ -55,18 +56,6 @@ _FIRST_SUFFIX = 10
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
-    """What a file-system view asks for, at the moment of the build."""
-
-    storage: Storage
-    config: TableConfig
-    active: ActiveTimeline
-
-    def active_timeline(self) -> ActiveTimeline:
-        return self.active
-
-
-@dataclass(frozen=True, slots=True)
 class Contents:
     """What a table holds: all files of writes that are not pending, those that a query sees (``live``), and the
     partition paths. Files have FILE_SCHEMA and the column ``name``."""
@@ -78,7 +67,7 @@ class Contents:
 
 def table_contents(storage: Storage, config: TableConfig, data: ActiveTimeline) -> Contents:
     """List a table as its timeline has it."""
-    view = FileSystemView.load(_Table(storage, config, data), data.timeline)
+    view = FileSystemView.load(OpenedTable(storage, config, data), data.timeline)
     pending = pa.array([i.requested for i in data.timeline.pending()], pa.string())
     counts = pc.invert(pc.is_in(view.files["instant"], value_set=pending))
     if config.version < 8:

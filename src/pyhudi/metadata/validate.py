@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from pyhudi.errors import HudiError
 from pyhudi.metadata.files import FILES, list_from_metadata
 from pyhudi.metadata.table import MetadataTable
 from pyhudi.table.fsview import FileSystemView
+from pyhudi.table.opened import OpenedTable
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -36,22 +36,12 @@ UNUSABLE, NOT_LISTED, NOT_THERE, OTHER_SIZE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    storage: Storage
-    config: TableConfig
-    active: ActiveTimeline
-
-    def active_timeline(self) -> ActiveTimeline:
-        return self.active
-
-
 def differences(storage: Storage, config: TableConfig, active: ActiveTimeline) -> pa.Table:
     """Compare the files that the metadata table lists with those in storage (`DIFFERENCE_SCHEMA`), the committed ones;
     and read every other partition of it whole."""
     if FILES not in config.metadata_partitions:
         return DIFFERENCE_SCHEMA.empty_table()
-    table = _Opened(storage, config, active)
+    table = OpenedTable(storage, config, active)
     broken = []
     try:
         metadata = MetadataTable.open(storage, config, active)

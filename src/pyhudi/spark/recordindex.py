@@ -31,6 +31,7 @@ from pyhudi.metadata.table import MetadataTable
 from pyhudi.spark.recordkeys import PARTITION, Target, file_keys, gone_keys, task_count, write_keys
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.table.opened import OpenedTable
 from pyhudi.timeline.active import ActiveTimeline
 from pyhudi.timeline.generator import InstantGenerator
 from pyhudi.timeline.instants import millis_of_instant
@@ -141,7 +142,7 @@ def build_record_index(
         raise UnsupportedTableError(
             "a record index needs base files with record keys (hoodie.populate.meta.fields=true)"
         )
-    slices = FileSystemView.load(_Pinned(storage, config, data), data.timeline).latest_slices()
+    slices = FileSystemView.load(OpenedTable(storage, config, data), data.timeline).latest_slices()
     if slices["base_path"].null_count:
         raise UnsupportedTableError("a record index needs base files; compact the table first")
     paths = slices["base_path"].to_pylist()
@@ -192,16 +193,6 @@ def wants_record_index(opts: Options, config: TableConfig) -> bool:
     """Whether the options ask for a record index that the table could have and has not."""
     wanted = opts.get_typed(options.METADATA_ENABLE) and opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
     return wanted and FILES in config.metadata_partitions and PARTITION not in config.metadata_partitions
-
-
-@dataclass(frozen=True, slots=True)
-class _Pinned:
-    storage: Storage
-    config: TableConfig
-    active: ActiveTimeline
-
-    def active_timeline(self) -> ActiveTimeline:
-        return self.active
 
 
 def _files(
