@@ -14,6 +14,12 @@ INDEX_BROADCAST_ROWS = integer(
     "Up to this many incoming rows their keys are sent to every executor to be looked for, so that the table's keys "
     "stay where they are; above it both are shuffled by key.",
 )
+INDEX_TASK_ROWS = integer(
+    "pyhudi.index.task.rows",
+    4_000_000,
+    "With the index SIMPLE, up to this many incoming rows of a partition go to one task, which looks their keys up and "
+    "writes them, if the partitions are small and even enough for it; 0: keys are looked up before rows are sent.",
+)
 READ_ENGINE = choice(
     "pyhudi.read.engine",
     ReadEngine.AUTO,

@@ -21,6 +21,16 @@ from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.keytext import quoted
 from pyhudi.spark.recordindex import RecordIndex
 from pyhudi.spark.routing import count_rows
+from pyhudi.spark.slices import parallelism
+from pyhudi.spark.sought_plan import (
+    SoughtPlan,
+    base_files,
+    count_partitions,
+    dedupe_of,
+    may_seek,
+    numbered,
+    worth_it,
+)
 from pyhudi.spark.tagging import KeyLookup, tag, untagged
 from pyhudi.spark.write_job import WriteJob
 from pyhudi.table.fsview import SLICE_SCHEMA, FileSystemView
@@ -35,6 +45,7 @@ from pyhudi.write.guards import check_log_free
 from pyhudi.write.logs import LOG_SLICES_SCHEMA, appended_groups, log_slices
 from pyhudi.write.profile import SMALL_FILES_SCHEMA, average_record_size, smallest_files
 from pyhudi.write.settings import sizing
+from pyhudi.write.sought import Sought
 from pyhudi.write.workload import Workload, plan_workload
 
 _SIZE_HISTORY = 5
@@ -76,9 +87,11 @@ def known_instants(timeline: Timeline | None) -> frozenset[str]:
     return frozenset(instant.requested for instant in counted)
 
 
-def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> GroupPlan:
-    """Key, merge, tag and count the rows of a job. Runs Spark jobs; rows stay cached until `GroupPlan.cached` is
-    released.
+def plan_groups(
+    job: WriteJob, timeline: Timeline | None, instant: str = "", *, seek: bool = True
+) -> GroupPlan | SoughtPlan:
+    """Key the rows of a job, and merge, tag and count them unless the tasks that write them can do that (*seek*: they
+    may). Runs Spark jobs; rows stay cached until ``cached`` of the plan is released.
 
     ``timeline`` is what the plan is made on (None: there is no table yet); ``instant`` is needed for generated keys.
 
@@ -106,11 +119,24 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
             small = smallest_files(small, job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES))
     cached = Cached()
     try:
-        rows = _tagged(job, slices, small, instant, cached, logged)
-        counts = count_rows(rows)
-        _check_duplicates(job, counts)
+        rows = _keyed(job, instant)
         record_size = average_record_size(_write_history(job, timeline), files)
         ratio = job.opts.get_typed(options.FILL_RATIO)
+        if seek and may_seek(job, slices, logged, clustering):
+            rows = cached.add(numbered(rows) if combines(job) else rows)
+            partitions = count_partitions(rows, slices)
+            most = job.opts.get_typed(options.INDEX_TASK_ROWS)
+            if worth_it(partitions, job.config.table_type, parallelism(rows.sparkSession), most):
+                bases = base_files(slices, partitions)
+                dedupes = dedupe_of(job) if combines(job) else None
+                sought = Sought(bases, small, files, record_size, ratio, dedupes)
+                logs = LOG_SLICES_SCHEMA.empty_table()
+                if merge_on_read:
+                    logs = log_slices(bases, slices, compaction, named_by_slice=job.config.version < 8)
+                return SoughtPlan(rows, partitions, sought, slices, logs, known_instants(timeline), cached)
+        rows = _tagged(job, rows, slices, small, cached, logged)
+        counts = count_rows(rows)
+        _check_duplicates(job, counts)
         workload = plan_workload(counts, slices, small, files, record_size, logs=merge_on_read, fill_ratio=ratio)
         _check_slices(slices, clustering, workload, merge_on_read=merge_on_read)
         logs = LOG_SLICES_SCHEMA.empty_table()
@@ -123,17 +149,22 @@ def plan_groups(job: WriteJob, timeline: Timeline | None, instant: str = "") -> 
         raise
 
 
-def _tagged(
-    job: WriteJob, slices: pa.Table, small: pa.Table, instant: str, cached: Cached, logged: LogContents
-) -> DataFrame:
-    """The rows with keys, duplicates merged as the options say, and the place of every key that the table has."""
+def _keyed(job: WriteJob, instant: str) -> DataFrame:
+    """The rows with keys and delete marks."""
     rows = with_keys(job.df, job.spec, instant)
     deletes = job.operation is Operation.DELETE
     if deletes:
         rows = keys_only(rows, job.spec)
-        if combines(job):
-            rows = rows.dropDuplicates([PARTITION_PATH, RECORD_KEY])
-    rows = mark_deletes(rows, job.merging, every_row=deletes)
+    return mark_deletes(rows, job.merging, every_row=deletes)
+
+
+def _tagged(
+    job: WriteJob, rows: DataFrame, slices: pa.Table, small: pa.Table, cached: Cached, logged: LogContents
+) -> DataFrame:
+    """Keyed rows, duplicates merged as the options say, with the place of every key that the table has."""
+    deletes = job.operation is Operation.DELETE
+    if deletes and combines(job):
+        rows = rows.dropDuplicates([PARTITION_PATH, RECORD_KEY])
     combine = combines(job) and not deletes
     policy = duplicate_policy(job)
     if job.operation is Operation.INSERT and not job.opts.get_typed(options.MERGE_ALLOW_DUPLICATE_ON_INSERTS):

@@ -27,6 +27,9 @@ from pyhudi.write.workload import COUNTS_SCHEMA, Workload
 _SLOTS, _UPDATE_TASK = "_pyhudi_slots", "_pyhudi_update_task"
 _IDS, _PATHS, _TASKS = "_pyhudi_bucket_ids", "_pyhudi_bucket_paths", "_pyhudi_bucket_tasks"
 
+_TASK_ROWS = 100_000
+"""From so many rows on another task pays, whatever is written."""
+
 
 def count_rows(tagged: DataFrame) -> pa.Table:
     """Count the rows of a tagged frame by partition and file group (COUNTS_SCHEMA). Runs a Spark job."""
@@ -40,7 +43,9 @@ def count_rows(tagged: DataFrame) -> pa.Table:
 def route(tagged: DataFrame, workload: Workload, max_tasks: int) -> DataFrame:
     """Give every row its file group and bring it to the group's task, sorted by group and row position."""
     groups = workload.groups
-    keys, tasks = place(groups["size"].to_numpy().astype(np.int64), max_tasks)
+    # log files are small, but their rows have to be encoded
+    fewest = min(max_tasks, groups.num_rows, -(-(pc.sum(groups["rows"]).as_py() or 0) // _TASK_ROWS))
+    keys, tasks = place(groups["size"].to_numpy().astype(np.int64), max_tasks, fewest=max(1, fewest))
     groups = groups.append_column("task", pa.array(keys, pa.int32()))
     spark = tagged.sparkSession
     rows = tagged

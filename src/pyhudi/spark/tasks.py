@@ -12,6 +12,7 @@ from pyhudi.spark.transport import pack
 from pyhudi.spark.workers import settle_worker
 from pyhudi.write.columns import STATUS
 from pyhudi.write.context import TaskId, WriteContext
+from pyhudi.write.sought import Sought, sought_task
 from pyhudi.write.status import decode_stats
 from pyhudi.write.task import bulk_insert_task, upsert_task
 
@@ -33,6 +34,16 @@ def run_upsert(rows: DataFrame, context: WriteContext) -> pa.Table:
 
     def work(batches: Batches, task: TaskId) -> bytes:
         return upsert_task(batches, context, task)
+
+    return _run(rows, work)
+
+
+def run_sought(rows: DataFrame, context: WriteContext, sought: Sought) -> pa.Table:
+    """Write rows that are at the tasks of their partitions (`pyhudi.spark.sought_plan.by_partition`); returns the write
+    stats of all files. Runs a Spark job."""
+
+    def work(batches: Batches, task: TaskId) -> bytes:
+        return sought_task(batches, context, task, sought)
 
     return _run(rows, work)
 

@@ -18,7 +18,8 @@ from pyhudi.format.columns import RECORD_KEY
 from pyhudi.spark.failures import spark_errors
 from pyhudi.spark.group_plan import GroupPlan, known_instants, plan_groups, record_index_of
 from pyhudi.spark.routing import route
-from pyhudi.spark.tasks import run_upsert
+from pyhudi.spark.sought_plan import SoughtPlan, by_partition, without_key_indexes
+from pyhudi.spark.tasks import run_sought, run_upsert
 from pyhudi.spark.write_job import WriteJob, touched_partitions
 from pyhudi.timeline.metadata import CommitMetadata
 from pyhudi.write.columns import DELETE, FILE_ID
@@ -30,17 +31,19 @@ from pyhudi.write.workload import profile_stats
 
 def write_groups(job: WriteJob) -> WriteResult:
     """Write a job's rows to their file groups."""
-    plan: GroupPlan | None = None
+    plan: GroupPlan | SoughtPlan | None = None
     try:
         if not job.spec.auto_keys:  # generated keys hold the instant, which is not known yet
             with spark_errors(job):
                 plan = plan_groups(job, None if job.client is None else job.client.active_timeline().timeline)
         with job.transaction() as tx:
-            if plan is None or known_instants(tx.timeline) != plan.seen:
+            seek = without_key_indexes(tx.config.metadata_partitions)
+            outdated = plan is None or known_instants(tx.timeline) != plan.seen
+            if plan is None or outdated or (isinstance(plan, SoughtPlan) and not seek):
                 if plan is not None:
                     plan.cached.release()
-                plan = plan_groups(job, tx.timeline, tx.instant)
-            tx.to_inflight(CommitMetadata(type_name(job.operation), profile_stats(plan.workload)))
+                plan = plan_groups(job, tx.timeline, tx.instant, seek=seek)
+            tx.to_inflight(_announced(job, plan))
             stats = write_planned(job, plan, tx.instant)
             replaced = _replaced(job, plan, stats)
             index = job.index_delta(tx, stats, _deleted(job, plan), replaced_files(plan.slices, replaced))
@@ -50,18 +53,32 @@ def write_groups(job: WriteJob) -> WriteResult:
             plan.cached.release()
 
 
-def write_planned(job: WriteJob, plan: GroupPlan, instant: str) -> pa.Table:
+def write_planned(job: WriteJob, plan: GroupPlan | SoughtPlan, instant: str) -> pa.Table:
     """Write the rows of a plan; returns the write stats."""
     context = job.context(instant)
     if context.logs is not None:
         context = replace(context, logs=replace(context.logs, slices=plan.logs))
+    if isinstance(plan, SoughtPlan):
+        return run_sought(by_partition(plan, _max_tasks(job)), context, plan.sought)
     if record_index_of(job) is not None:
         context = replace(context, keyed=KeyedWrite())  # the index tells file groups, not rows in them
     return run_upsert(route(plan.rows, plan.workload, _max_tasks(job)), context)
 
 
-def _deleted(job: WriteJob, plan: GroupPlan) -> DataFrame | None:
+def _announced(job: WriteJob, plan: GroupPlan | SoughtPlan) -> CommitMetadata:
+    """What the inflight file says: the rows of each file group, if they are known by then."""
+    profile = None if isinstance(plan, SoughtPlan) else profile_stats(plan.workload)
+    return (
+        CommitMetadata(type_name(job.operation))
+        if profile is None
+        else CommitMetadata(type_name(job.operation), profile)
+    )
+
+
+def _deleted(job: WriteJob, plan: GroupPlan | SoughtPlan) -> DataFrame | None:
     """The keys of records that are certainly gone: where ordering values count, a delete may have lost."""
+    if isinstance(plan, SoughtPlan):
+        return None  # nobody wants to know
     certain = job.operation is Operation.DELETE or job.merging.mode is MergeMode.COMMIT_TIME_ORDERING
     if not certain or DELETE not in plan.rows.columns:
         return None
@@ -77,7 +94,7 @@ def _max_tasks(job: WriteJob) -> int:
     return job.opts.get_typed(option) or int(job.df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
 
 
-def _replaced(job: WriteJob, plan: GroupPlan, stats: pa.Table) -> pa.Table | None:
+def _replaced(job: WriteJob, plan: GroupPlan | SoughtPlan, stats: pa.Table) -> pa.Table | None:
     """The file groups that an overwriting operation takes out of view."""
     if job.operation is Operation.INSERT_OVERWRITE_TABLE:
         return replaced_groups(plan.slices, None)

@@ -57,8 +57,8 @@ class HeldRows:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """A text column."""
-        return pa.chunked_array([batch.column(name) for batch in self._batches], pa.string())
+        """A column of the rows, of which there is at least one."""
+        return pa.chunked_array([batch.column(name) for batch in self._batches])
 
     def take(self, numbers: Index) -> pa.RecordBatch:
         """The rows of these numbers, of which there is at least one, in their order."""

@@ -18,10 +18,12 @@ from pyhudi.format.columns import RECORD_KEY
 from pyhudi.merge.dedupe import Dedupe, dedupe
 from pyhudi.storage import Storage
 from pyhudi.write.basereader import open_base
+from pyhudi.write.columns import ROW
 from pyhudi.write.held import HeldRows
 from pyhudi.write.incoming import GroupedRows, GroupKey, deleted
 
 Index = npt.NDArray[np.int64]
+_BATCH_ROWS = 65_536
 _KEY_SCHEMA = pa.schema([(RECORD_KEY, pa.string())])
 
 
@@ -34,21 +36,19 @@ class KeyedWrite:
     dedupe: Dedupe | None = None
 
 
-class KeyedRows:
-    """The rows of one file group, split into those that change a row of its base file and new ones.
+class PlacedRows:
+    """The rows of one file group that change rows of its base file (``numbers`` of *rows* with the ``positions`` of
+    those, ascending), and new ones (``new``, numbers too).
 
     Gives them as `GroupedRows` does.
     """
 
-    def __init__(self, rows: HeldRows, base_keys: pa.ChunkedArray | None) -> None:
+    def __init__(self, rows: HeldRows, positions: Index, numbers: Index, new: Index) -> None:
         self._rows = rows
-        self._new = np.ones(rows.num_rows, dtype=np.bool_)
-        self._positions: Index = np.zeros(0, dtype=np.int64)
-        self._numbers: Index = np.zeros(0, dtype=np.int64)
+        self._positions = positions
+        self._numbers = numbers
+        self._new = new
         self._next = 0
-        if base_keys is not None and rows.num_rows:
-            self._positions, self._numbers = match_keys(base_keys, rows.column(RECORD_KEY))
-            self._new[self._numbers] = False
 
     def updates_below(self, _: GroupKey, limit: int) -> tuple[pa.RecordBatch, Index] | None:
         """Take the rows that change base rows before ``limit``: the rows and their positions, ascending."""
@@ -60,38 +60,72 @@ class KeyedRows:
 
     def inserts(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
         """Take the new records, batch by batch; deletes of records that are nowhere are left out."""
-        for batch in self._rows.chosen(self._new):
+        for start in range(0, len(self._new), _BATCH_ROWS):
+            batch = self._rows.take(self._new[start : start + _BATCH_ROWS])
             gone = deleted(batch)
             yield batch.filter(pa.array(~gone)) if gone.any() else batch
+
+    def rest(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
+        """Take the rows that change others, with the positions of those, batch by batch."""
+        for start in range(0, len(self._numbers), _BATCH_ROWS):
+            batch = self._rows.take(self._numbers[start : start + _BATCH_ROWS])
+            at = batch.schema.get_field_index(ROW)
+            positions = pa.array(self._positions[start : start + _BATCH_ROWS])
+            yield batch.set_column(at, batch.schema.field(at), positions)
+
+
+class KeyedRows(PlacedRows):
+    """The rows of one file group, split into those that change a row of its base file and new ones."""
+
+    def __init__(self, rows: HeldRows, base_keys: pa.ChunkedArray | None) -> None:
+        none: Index = np.zeros(0, dtype=np.int64)
+        positions, numbers, new = none, none, np.ones(rows.num_rows, dtype=np.bool_)
+        if base_keys is not None and rows.num_rows:
+            positions, numbers = KeyIndex.of(rows.column(RECORD_KEY)).match(base_keys)
+            new[numbers] = False
+        super().__init__(rows, positions, numbers, np.flatnonzero(new).astype(np.int64))
 
     def rest(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
         """Take all rows, batch by batch."""
         yield from self._rows.chosen(np.ones(self._rows.num_rows, dtype=np.bool_))
 
 
-def match_keys(base: pa.ChunkedArray, incoming: pa.ChunkedArray) -> tuple[Index, Index]:
-    """Pairs of a position in *base* and the number of a row of *incoming* with the same key, by ascending position,
-    then number. Keys may be repeated on both sides."""
-    encoded = _one(incoming).dictionary_encode()
-    texts = encoded.dictionary
-    found = pc.index_in(base if texts.type == base.type else base.cast(texts.type), value_set=texts)
-    hit = pc.is_valid(found)
-    positions: Index = np.flatnonzero(hit.to_numpy()).astype(np.int64)
-    codes = found.drop_null().to_numpy().astype(np.int64)
-    mine = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    order: Index = np.argsort(mine, kind="stable")
-    counts = np.bincount(mine, minlength=len(encoded.dictionary))
-    starts = np.cumsum(counts) - counts
-    if len(mine) == len(encoded.dictionary):
-        return positions, order[starts[codes]]
-    repeats = counts[codes]
-    within = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-    return np.repeat(positions, repeats), order[np.repeat(starts[codes], repeats) + within]
+@dataclass(frozen=True, slots=True)
+class KeyIndex:
+    """Keys that are looked for: the distinct ones, and the numbers of the rows of each, grouped by key."""
+
+    keys: pa.Array
+    rows: Index
+    starts: Index
+    counts: Index
+
+    @classmethod
+    def of(cls, keys: pa.ChunkedArray) -> KeyIndex:
+        """Of a column of keys, which may be repeated."""
+        encoded = _one(keys).dictionary_encode()
+        mine = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        counts = np.bincount(mine, minlength=len(encoded.dictionary)).astype(np.int64)
+        order = np.argsort(mine, kind="stable").astype(np.int64)
+        return cls(encoded.dictionary, order, np.cumsum(counts) - counts, counts)
+
+    def match(self, base: pa.ChunkedArray) -> tuple[Index, Index]:
+        """Pairs of a position in *base* and the number of a row with the same key, by ascending position, then number.
+        Keys may be repeated on both sides."""
+        kind = self.keys.type
+        found = pc.index_in(base if kind == base.type else base.cast(kind), value_set=self.keys)
+        hit = pc.is_valid(found)
+        positions: Index = np.flatnonzero(hit.to_numpy()).astype(np.int64)
+        codes = found.drop_null().to_numpy().astype(np.int64)
+        if len(self.rows) == len(self.keys):
+            return positions, self.rows[self.starts[codes]]
+        repeats = self.counts[codes]
+        within = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        return np.repeat(positions, repeats), self.rows[np.repeat(self.starts[codes], repeats) + within]
 
 
-def hold(rows: GroupedRows, key: GroupKey, how: KeyedWrite, held: HeldRows) -> None:
+def hold(rows: GroupedRows, key: GroupKey, how: Dedupe | None, held: HeldRows) -> None:
     """Read a group to its end into *held*, with one row for each key if that is wanted."""
-    if how.dedupe is None:
+    if how is None:
         for batch in rows.rest(key):
             held.add(batch)
         held.finish()
@@ -105,7 +139,7 @@ def hold(rows: GroupedRows, key: GroupKey, how: KeyedWrite, held: HeldRows) -> N
             held.add(batch)
         several = list(all_rows.chosen(repeated))
         if several:
-            held.add(dedupe(pa.concat_batches(several), how.dedupe))
+            held.add(dedupe(pa.concat_batches(several), how))
         held.finish()
 
 

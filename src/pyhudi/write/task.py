@@ -30,39 +30,51 @@ def upsert_task(batches: Iterable[pa.RecordBatch], context: WriteContext, task: 
     """Write rows that are sorted by file group and row position: to log files, merged with base files, or to new file
     groups."""
     rows = GroupedRows(batches)
-    layout = RowLayout(context, task)
-    merge = MergeHandle(context, task, layout)
-    append = None if context.logs is None else AppendHandle(context, task, layout, context.logs)
-    stats: list[Stat] = []
-
-    def write(key: GroupKey, rows: GroupRows) -> None:
-        if append is not None and append.takes(key):
-            stats.extend(append.run(key, rows))
-        elif key.base_path is None:
-            stats.extend(_create(context, task, layout, key, rows))
-        else:
-            stats.append(merge.run(key, rows))
-
+    writer = GroupWriter(context, task)
+    how = context.keyed
     for key in rows.groups():
-        how = context.keyed
         # log files need no places
-        merged = key.base_path is not None and (append is None or not append.takes(key))
+        merged = key.base_path is not None and not writer.appends(key)
         if how is None or (how.dedupe is None and not merged):
-            write(key, rows)
+            writer.write(key, rows)
             continue
         with HeldRows(context.buffer_size) as held:
-            hold(rows, key, how, held)
+            hold(rows, key, how.dedupe, held)
             searched = key.base_path if merged and how.match else None
-            write(key, KeyedRows(held, None if searched is None else base_keys(context.storage, searched)))
-    return encode_stats(stats)
+            writer.write(key, KeyedRows(held, None if searched is None else base_keys(context.storage, searched)))
+    return encode_stats(writer.stats)
 
 
-def _create(context: WriteContext, task: TaskId, layout: RowLayout, key: GroupKey, rows: GroupRows) -> list[Stat]:
-    handle = CreateHandle(context, task, key.partition, file_ids(key.file_id))
-    try:
-        for batch in rows.inserts(key):
-            handle.write(layout.lay_out(batch))
-        return handle.close()
-    except BaseException:
-        handle.abort()
-        raise
+class GroupWriter:
+    """Writes the rows of file groups, and collects the stats of the files."""
+
+    def __init__(self, context: WriteContext, task: TaskId) -> None:
+        self.stats: list[Stat] = []
+        self._context = context
+        self._task = task
+        self._layout = RowLayout(context, task)
+        self._merge = MergeHandle(context, task, self._layout)
+        self._append = None if context.logs is None else AppendHandle(context, task, self._layout, context.logs)
+
+    def appends(self, key: GroupKey) -> bool:
+        """Whether the rows of a group may go to log files."""
+        return self._append is not None and self._append.takes(key)
+
+    def write(self, key: GroupKey, rows: GroupRows, *, append: bool = True) -> None:
+        """Write a group's rows to log files if that may be and is wanted (*append*), else into its next base file."""
+        if append and self._append is not None and self._append.takes(key):
+            self.stats.extend(self._append.run(key, rows))
+        elif key.base_path is None:
+            self.stats.extend(self._create(key, rows))
+        else:
+            self.stats.append(self._merge.run(key, rows))
+
+    def _create(self, key: GroupKey, rows: GroupRows) -> list[Stat]:
+        handle = CreateHandle(self._context, self._task, key.partition, file_ids(key.file_id))
+        try:
+            for batch in rows.inserts(key):
+                handle.write(self._layout.lay_out(batch))
+            return handle.close()
+        except BaseException:
+            handle.abort()
+            raise

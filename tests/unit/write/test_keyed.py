@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.write.held import HeldRows
-from pyhudi.write.keyed import match_keys
+from pyhudi.write.keyed import KeyIndex
 
 _KEYS = st.lists(st.sampled_from("abcdefg"), max_size=30)
 
@@ -21,7 +21,7 @@ def _chunked(keys: list[str], cut: int) -> pa.ChunkedArray:
 
 @given(base=_KEYS, incoming=_KEYS, cut=st.integers(0, 30))
 def test_every_pair_of_equal_keys_is_found_in_order(base: list[str], incoming: list[str], cut: int) -> None:
-    positions, numbers = match_keys(_chunked(base, cut), _chunked(incoming, cut // 2))
+    positions, numbers = KeyIndex.of(_chunked(incoming, cut // 2)).match(_chunked(base, cut))
     found = list(zip(positions.tolist(), numbers.tolist(), strict=True))
     assert found == [(i, j) for i, key in enumerate(base) for j, other in enumerate(incoming) if key == other]
 
