@@ -16,7 +16,7 @@ INDEX_BROADCAST_ROWS = integer(
 )
 INDEX_TASK_ROWS = integer(
     "pyhudi.index.task.rows",
-    4_000_000,
+    2_000_000,
     "With the index SIMPLE, up to this many incoming rows of a partition go to one task, which looks their keys up and "
     "writes them, if the partitions are small and even enough for it; 0: keys are looked up before rows are sent.",
 )
