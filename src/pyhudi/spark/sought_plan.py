@@ -74,6 +74,7 @@ def may_seek(job: WriteJob, slices: pa.Table, logged: LogContents, pending_clust
         and not pending_clustering.num_rows
         and without_key_indexes(job.client.config.metadata_partitions)
         and slices.num_rows > 0
+        and (job.config.table_type is TableType.MERGE_ON_READ or not _logs(slices))
         and bool(pc.any(pc.less_equal(_sizes(slices)["size"], _MOST_BYTES)).as_py())
     )
 
@@ -143,6 +144,11 @@ def by_partition(plan: SoughtPlan, most_tasks: int) -> DataFrame:
     )
     order = [PARTITION_PATH, *([_POSITION] if _POSITION in plan.rows.columns else [])]
     return found.repartition(tasks, TASK).sortWithinPartitions(*order)
+
+
+def _logs(slices: pa.Table) -> int:
+    """How many log files there are."""
+    return int(pc.sum(pc.list_value_length(slices["log_paths"])).as_py() or 0)
 
 
 def _sizes(slices: pa.Table) -> pa.Table:
