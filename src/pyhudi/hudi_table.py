@@ -186,17 +186,20 @@ class HudiTable:
             read_optimized,
         )
 
-    def lookup(self, keys: Sequence[str], columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows with these record keys (as ``_hoodie_record_key`` has them), in no particular order.
+    def lookup(self, keys: Sequence[Any], columns: Sequence[str] | None = None, *, by: str = RECORD_KEY) -> pa.Table:
+        """The rows with these record keys (as ``_hoodie_record_key`` has them), or with these values in the column
+        ``by``, in no particular order.
 
-        With a record index only the files that have them are read, and no Spark is needed; else as many as the other
-        indexes of the metadata table leave.
+        With a record index, and a secondary index of the column, only the files that have them are read, and no Spark
+        is needed; else as many as the other indexes of the metadata table leave.
 
         Raises:
-            QueryError: the table does not store record keys.
+            QueryError: the table does not store record keys, or has no such column.
         """
         if isinstance(keys, str):
-            raise QueryError(f"lookup takes a list of record keys, not the text {keys!r}")
+            raise QueryError(f"lookup takes a list of keys, not the text {keys!r}")
+        if by != RECORD_KEY:
+            return self.scan([(by, "in", list(keys))], columns).to_arrow()
         if not self.config.populate_meta_fields:
             raise QueryError(
                 "the table does not store record keys (hoodie.populate.meta.fields=false); scan with a filter on "

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, overload
 
 from pyhudi.config import Options
+from pyhudi.services.indexes import IndexRequest
+from pyhudi.services.indexing import Builder, IndexResult, build_index, drop_index
 from pyhudi.services.plan import CompactionPlan
 from pyhudi.services.run import CompactionResult, Runner, run_in_threads, run_pending
 from pyhudi.services.schedule import make_plan, pending_plans, schedule
@@ -148,6 +150,51 @@ class TableServices:
         client, _ = self._open(None)
         return pending_plans(client.active_timeline(), Action.LOG_COMPACTION)
 
+    # --- indexes ---------------------------------------------------------------------------------------------------
+
+    def build_index(
+        self,
+        name: str | None = None,
+        columns: Sequence[str] | str = (),
+        *,
+        using: str | None = None,
+        index_options: Mapping[str, str] | None = None,
+        if_not_exists: bool = False,
+        options: Given = None,
+        dry_run: bool = False,
+        spark: SparkSession | None = None,
+    ) -> IndexResult:
+        """Build an index of the metadata table, as ``CREATE INDEX name ON t USING using (columns)``; writes keep it up
+        to date from then on.
+
+        ``column_stats``, ``partition_stats``, ``bloom_filters`` and ``record_index`` are indexes of which a table has
+        one: their name says all. Any other name is that of a secondary index, of one column with texts, whole numbers,
+        dates or timestamps, on a table of version 8 or later that has a global record index. The table's lock is held
+        while the index is built. Nothing is done with ``dry_run``.
+
+        Raises:
+            ConfigError: there is such an index, the column is unknown, or the record index is missing.
+            UnsupportedTableError: the table cannot have the index, or it is of a kind that is not built here.
+            SetupError: the index needs Spark, and there is no session.
+        """
+        named = (columns,) if isinstance(columns, str) else tuple(columns)
+        request = IndexRequest.of(name, named, using, index_options or {})
+        client, opts = self._open(options)
+        builder = _builder(spark) if request.needs_spark and not dry_run else None
+        return build_index(client, opts, request, builder, if_not_exists=if_not_exists, dry_run=dry_run)
+
+    def drop_index(
+        self, name: str, *, if_exists: bool = False, options: Given = None, dry_run: bool = False
+    ) -> IndexResult:
+        """Take an index out of use and delete it, as ``DROP INDEX name ON t``. Indexes that options of writes ask for
+        (`hoodie.metadata.index.column.stats.enable` is on by default) are built again by the next write.
+
+        Raises:
+            ConfigError: there is no such index, or a secondary index needs it.
+        """
+        client, opts = self._open(options)
+        return drop_index(client, opts, name, if_exists=if_exists, dry_run=dry_run)
+
     def _compact(
         self, options: Given, dry_run: bool, only_if_due: bool, spark: SparkSession | None, *, is_log: bool
     ) -> CompactionResult | CompactionPlan:
@@ -183,3 +230,13 @@ def _runner(spark: SparkSession | None) -> Runner:
     from pyhudi.spark.compaction import spark_runner
 
     return spark_runner(spark)
+
+
+def _builder(spark: SparkSession | None) -> Builder:
+    """What builds indexes with as many records as the table has."""
+    from pyhudi.spark.session import active_session
+
+    session = spark or active_session()
+    from pyhudi.spark.indexes import spark_builder
+
+    return spark_builder(session)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyhudi.timeline.timeline import Timeline
 
 _READ_THREADS = 8
+_FIRST_INSTANTS = "0" * 14
+"""What instants begin with that build a partition."""
 WRITTEN_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64())])
 
 
@@ -39,7 +41,12 @@ def check_complete(
     newest = dict(zip(base["file_id"].to_pylist(), base["instant_max"].to_pylist(), strict=True))
     groups = set(files["file_id"].to_pylist())
     since = min(newest.values()) if newest and len(newest) == len(groups) else ""
-    instants = [i for i in counted.completed() if i.action in WRITE_ACTIONS and i.requested >= since]
+    born = _built_at(files, counted)
+    instants = [
+        i
+        for i in counted.completed()
+        if i.action in WRITE_ACTIONS and i.requested >= since and (i.completion is None or i.completion >= born)
+    ]
     sizes = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
     with ThreadPoolExecutor(_READ_THREADS) as pool:
         for instant, written in zip(
@@ -53,6 +60,13 @@ def check_complete(
                     raise MetadataTableError(f"{storage.uri(full)}, which {instant.requested} has written, is missing")
                 if sizes[full] < (size or 0):
                     raise MetadataTableError(f"{storage.uri(full)} has {sizes[full]} bytes instead of {size}")
+
+
+def _built_at(files: pa.Table, counted: Timeline) -> str:
+    """When the partition was built; what was written to it before went with an earlier one of its name."""
+    instants = pc.unique(files["instant"]).drop_null().to_pylist()
+    times = [counted.completion_of(i) for i in instants if i.startswith(_FIRST_INSTANTS)]
+    return max((time for time in times if time is not None), default="")
 
 
 def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa.Table:

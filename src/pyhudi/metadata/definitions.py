@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import CorruptTableError, NotFoundError
 from pyhudi.metadata.home import COLUMN_STATS
+from pyhudi.timeline.jackson import pretty
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -43,8 +44,8 @@ def load_definitions(storage: Storage, config: TableConfig) -> dict[str, dict[st
 
 
 def store_definitions(storage: Storage, config: TableConfig, definitions: Definitions) -> None:
-    """Put the definitions in place of those that are there."""
-    text = json.dumps({_ALL: {name: dict(definitions[name]) for name in sorted(definitions)}})
+    """Put the definitions in place of those that are there, in the form of Apache Hudi's Jackson."""
+    text = pretty({_ALL: {name: dict(definition) for name, definition in definitions.items()}})
     storage.write(config.index_defs_path or DEFAULT_PATH, text.encode())
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -30,10 +30,13 @@ from pyhudi.metadata.deltas import Records, begin, publish, write_group_delta
 from pyhudi.metadata.detach import METADATA_FOLDER, PARTITIONS, PARTITIONS_INFLIGHT, detach_metadata_table
 from pyhudi.metadata.groups import group_slices
 from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, metadata_timeline
+from pyhudi.metadata.indexdelta import RECORD_INDEX, IndexDelta, of_indexes_in_use
 from pyhudi.metadata.initialize import build_partitions
+from pyhudi.metadata.secondary import is_secondary, secondary_indexes
 from pyhudi.metadata.trust import open_timeline
 from pyhudi.metadata.undo import drop_unfinished, forget
 from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.timeline.columns import newest_columns
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -46,18 +49,8 @@ MAINTAINED = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
 
 _LEAVING_KEYS = ("COMPACT", "LOG_COMPACT")
 """Operations after which every key is in the file group where it was."""
-RECORD_INDEX = "record_index"
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class IndexDelta:
-    """What the writer has done by itself for partitions of the metadata table that are not maintained here: their
-    names, and the stats of the files that were written for them (`pyhudi.metadata.deltas.write_group_delta`)."""
-
-    partitions: frozenset[str] = frozenset()
-    stats: Sequence[dict[str, Any]] = field(default_factory=tuple)
 
 
 _NOTHING = IndexDelta()
@@ -115,7 +108,9 @@ def _record(
     config = _without_stale(storage, config, data)
     columns = _settled(storage, config, opts, data, columns_of(config, opts, metadata))
     if metadata.operation in _LEAVING_KEYS:
-        index = replace(index, partitions=index.partitions | {RECORD_INDEX})
+        left = {RECORD_INDEX, *(one.partition for one in secondary_indexes(storage, config))}
+        index = replace(index, partitions=index.partitions | left)
+    index = of_indexes_in_use(storage, config, index)
     config = _without_unmaintained(storage, config, opts, index)
     config = _with_all_wanted(storage, config, opts, data, columns, completion)
     active = metadata_timeline(storage, config.version)
@@ -156,6 +151,26 @@ def build_all(
     """Build the metadata table of a table that has none; returns the table's configuration. What is pending on the
     table's timeline is left out."""
     return _with_all_wanted(storage, detach_metadata_table(storage, config), opts, data, columns, completion)
+
+
+def build_wanted(
+    storage: Storage,
+    config: TableConfig,
+    opts: Options,
+    data: ActiveTimeline,
+    completion: Callable[[], str],
+    *,
+    only_if_none: bool = False,
+) -> TableConfig:
+    """Build what the options want of a metadata table, and is missing, outside of any write; returns the table's
+    configuration. The caller holds the table's lock; what is pending on the table's timeline ``data`` is left out.
+    ``only_if_none``: a metadata table that can be trusted is enough, whatever it has."""
+    config = _without_stale(storage, config, data)
+    if only_if_none and FILES in config.metadata_partitions:
+        return config
+    newest = newest_columns(data)
+    columns = pa.schema([]) if newest is None else columns_of(config, opts, newest[1])
+    return _with_all_wanted(storage, config, opts, data, _settled(storage, config, opts, data, columns), completion)
 
 
 def columns_of(config: TableConfig, opts: Options, metadata: CommitMetadata) -> pa.Schema:
@@ -232,6 +247,9 @@ def _without_unmaintained(storage: Storage, config: TableConfig, opts: Options, 
         kept.discard(BLOOM_FILTERS)
     if opts.get_typed(options.METADATA_PARTITION_STATS_ENABLE) is False or not _known_by_partition(config):
         kept.discard(PARTITION_STATS)
+    if RECORD_INDEX not in kept.intersection(config.metadata_partitions):
+        # what secondary indexes tell is keys, of which nothing would say where they are
+        kept = {partition for partition in kept if not is_secondary(partition)}
     gone = [p for p in (*config.metadata_partitions, *config.metadata_partitions_inflight) if p not in kept]
     return drop_partitions(storage, config, gone) if gone else config
 

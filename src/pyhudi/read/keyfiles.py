@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 RECORD_INDEX, BLOOM_FILTERS = "record_index", "bloom_filters"
 """Partitions of the metadata table."""
 
-_MOST_KEYS = 10_000
+MOST_KEYS = 10_000
+"""More keys than these are not looked up."""
 _MOST_FILTERS = 2_000
 _MOST_INDEXES = 256
 
@@ -45,7 +46,7 @@ def keys_of(rows: RowFilter, schema: pa.Schema, config: TableConfig, opts: Optio
         if mine is None:
             return None
         found += mine
-    return pa.array(sorted(set(found)), pa.string()) if 0 < len(found) <= _MOST_KEYS else None
+    return pa.array(sorted(set(found)), pa.string()) if 0 < len(found) <= MOST_KEYS else None
 
 
 def _keys_of_group(group: tuple[Term, ...], schema: pa.Schema, config: TableConfig, opts: Options) -> list[str] | None:

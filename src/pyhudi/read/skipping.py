@@ -19,16 +19,15 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.values import MergeMode
 from pyhudi.errors import HudiError, QueryError
-from pyhudi.format.gather import gather
 from pyhudi.metadata.freshness import statistics_are_current
 from pyhudi.read.bounds import Bounds, Mask, excluded
 from pyhudi.read.filters import RowFilter, Term, resolve_column
 from pyhudi.read.keyfiles import BLOOM_FILTERS, RECORD_INDEX, keys_of, locate, not_in_filters
+from pyhudi.read.secondary import keys_by_secondary
+from pyhudi.read.slicefiles import files_of, groups_of
 from pyhudi.read.statistics import COLUMN_STATS, PARTITION_STATS, file_bounds, has_order, partition_bounds
 from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.schema.meta import is_meta_column
-
-_MOST_BYTES = (1 << 31) - 1
 
 if TYPE_CHECKING:
     from pyhudi.metadata.table import MetadataTable
@@ -105,7 +104,7 @@ class Skipping:
     def _by_keys(self, metadata: MetadataTable, slices: pa.Table) -> pa.Table:
         places = self._places(metadata)
         if places is not None:
-            kept = slices.filter(pc.is_in(_groups(slices), value_set=_groups(places)))
+            kept = slices.filter(pc.is_in(groups_of(slices), value_set=groups_of(places)))
             self.report.append(f"{RECORD_INDEX}: {slices.num_rows - kept.num_rows} of {slices.num_rows} slices out")
             return kept
         keys = self._keys()
@@ -127,7 +126,7 @@ class Skipping:
         if not terms:
             self.report.append(f"{COLUMN_STATS}: not used: no condition on a column that can have statistics")
             return slices
-        files, owner = _files_of(slices)
+        files, owner = files_of(slices)
         partitions: list[str] = sorted(pc.unique(slices["partition"]).to_pylist())
         without = np.zeros(files.num_rows, np.bool_)
         has_logs = pc.greater(pc.list_value_length(slices["log_paths"]), 0).to_numpy(zero_copy_only=False)
@@ -158,14 +157,24 @@ class Skipping:
         if RECORD_INDEX not in metadata.partitions or self.query.as_of is not None or self.without_record_index:
             return None
         if self.found is None:
-            keys = self._keys()
             try:
+                keys = self._keys()
+                if keys is None:
+                    keys = self._keys_by_secondary(metadata)
                 self.found = None if keys is None else locate(metadata, keys)
             except HudiError as e:
                 self.files.distrust_indexes(e)
                 self.report.append(f"{RECORD_INDEX}: not used: {e}")
             self.without_record_index = self.found is None
         return self.found
+
+    def _keys_by_secondary(self, metadata: MetadataTable) -> pa.StringArray | None:
+        """The record keys of the rows that the filter asks for by the values of indexed columns."""
+        assert self.rows is not None
+        found = keys_by_secondary(metadata, self.query, self.rows, self.schema, self.path_columns)
+        if found is not None:
+            self.report.append(found[1])
+        return None if found is None else found[0]
 
     # --- conditions --------------------------------------------------------------------------------------------------
 
@@ -266,31 +275,3 @@ class Skipping:
     def _say(self, index: str, what: str, out: Mask, terms: dict[Term, str]) -> None:
         columns = ", ".join(sorted(set(terms.values())))
         self.report.append(f"{index}: {int(out.sum())} of {len(out)} {what} out, by {columns}")
-
-
-def _files_of(slices: pa.Table) -> tuple[pa.Table, np.ndarray[Any, np.dtype[np.int64]]]:
-    """The names of all files of slices with their partitions, and the row of each one's slice."""
-    base = np.flatnonzero(pc.is_valid(slices["base_path"]).to_numpy(zero_copy_only=False))
-    lists = slices["log_paths"].combine_chunks()
-    logs = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
-    owner = np.concatenate([base, logs])
-    paths = pa.concat_arrays(
-        [slices["base_path"].combine_chunks().drop_null(), pc.list_flatten(lists).cast(pa.string())]
-    )
-    partitions = slices["partition"].combine_chunks().take(pa.array(owner))
-    return pa.table({"partition": partitions, "name": _behind(paths, partitions)}), owner
-
-
-def _behind(paths: pa.StringArray, folders: pa.StringArray) -> pa.StringArray:
-    """The names in paths, given the folders that they begin with."""
-    if not len(paths) or paths.nbytes >= _MOST_BYTES:
-        return pc.replace_substring_regex(paths, "^.*/", "")
-    offsets = np.frombuffer(paths.buffers()[1], np.int32, len(paths) + 1, 4 * paths.offset).astype(np.int64)
-    sizes = pc.binary_length(folders).to_numpy().astype(np.int64)
-    starts = offsets[:-1] + sizes + (sizes > 0)
-    data = np.frombuffer(paths.buffers()[2] or b"", np.uint8)
-    return gather(data, starts, offsets[1:] - starts).cast(pa.string())
-
-
-def _groups(table: pa.Table) -> pa.Array:
-    return pc.binary_join_element_wise(table["partition"], table["file_id"], "\0").combine_chunks()

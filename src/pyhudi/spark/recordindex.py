@@ -25,8 +25,8 @@ from pyhudi.metadata.deltas import GroupSlice, begin, publish
 from pyhudi.metadata.detach import PARTITIONS
 from pyhudi.metadata.groups import group_slices
 from pyhudi.metadata.home import FILES, metadata_timeline
+from pyhudi.metadata.indexdelta import IndexDelta
 from pyhudi.metadata.initialize import initial_instant, prepare_folder
-from pyhudi.metadata.maintain import IndexDelta
 from pyhudi.metadata.table import MetadataTable
 from pyhudi.spark.recordkeys import PARTITION, Target, file_keys, gone_keys, task_count, write_keys
 from pyhudi.table.fsview import FileSystemView

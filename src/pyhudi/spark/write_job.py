@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,10 +16,11 @@ from pyhudi.config.values import Operation
 from pyhudi.errors import HudiError
 from pyhudi.index.bucketing import Bucketing
 from pyhudi.keygen import KeySpec
-from pyhudi.metadata.maintain import IndexDelta
+from pyhudi.metadata.indexdelta import RECORD_INDEX, IndexDelta
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.spark.failures import spark_errors
 from pyhudi.spark.recordindex import index_delta
+from pyhudi.spark.secondaryindex import secondary_delta
 from pyhudi.storage import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.merging import MergeSettings
@@ -125,6 +126,7 @@ class WriteJob:
         if nothing and not self.opts.get_typed(options.ALLOW_EMPTY_COMMIT):
             tx.abort()
             return WriteResult(self.storage.uri(), type_name(self.operation), created_table=self.client is None)
+        index = self._with_secondary(tx, metadata, index)
         agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
         outcome = tx.commit(metadata, planned_on=self.planned_on, agree_on_columns=agree, index=index)
         if isinstance(outcome, Conflicted):
@@ -138,6 +140,17 @@ class WriteJob:
             metadata.stats.select(WRITE_STAT_SCHEMA.names),
             metadata.replaced if metadata.replaced is not None else WriteResult("", "").replaced,
         )
+
+    def _with_secondary(self, tx: Transaction, metadata: CommitMetadata, index: IndexDelta | None) -> IndexDelta | None:
+        """Bring secondary indexes up to date, if what they need, the record index, is."""
+        if self.client is None or index is None or RECORD_INDEX not in index.partitions:
+            return index
+        client, spark = self.client, self.df.sparkSession
+
+        def delta(config: TableConfig, only: Collection[str] | None = None) -> IndexDelta | None:
+            return secondary_delta(spark, client, config, self.opts, tx.timeline, tx.instant, metadata, only)
+
+        return replace(index.and_(delta(tx.config)), late=delta)
 
 
 def _replaces(metadata: CommitMetadata) -> bool:

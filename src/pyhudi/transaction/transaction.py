@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Self
 from pyhudi.config import Options
 from pyhudi.errors import ConflictError, StorageError, TransactionError
 from pyhudi.metadata.detach import detach_metadata_table
+from pyhudi.metadata.indexdelta import IndexDelta
 from pyhudi.metadata.maintain import (
-    IndexDelta,
     build_all,
     columns_of,
     is_enabled,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pyhudi.metadata import keys
+from pyhudi.metadata import keys, secondary
 from pyhudi.metadata.records import decode
 from tests.unit.metadata.samples import golden_files
 
@@ -141,3 +143,19 @@ def test_a_million_keys_take_no_time_a_key():
     """Vectorised: not a word about seconds, but no Python object a key."""
     numbers = pc.cast(pa.array(np.arange(200_000)), pa.string())
     assert keys.group_of(numbers, 10).max() == 9
+
+
+def test_values_of_secondary_indexes_as_apache_hudi_writes_them():
+    day, time = dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, 0, 30, 15, 123456, tzinfo=dt.UTC)
+    values = {
+        pa.string(): ("a$b", "a$b"),
+        pa.int32(): (-2, "-2"),
+        pa.int64(): (10**12, "1000000000000"),
+        pa.date32(): (day, "19723"),
+        pa.timestamp("us", "UTC"): (time, "1704069015123456"),
+    }
+    for kind, (value, text) in values.items():
+        assert secondary.can_be_indexed(kind)
+        assert secondary.texts(pa.array([value, None], kind)).to_pylist() == [text, None]
+    others = (pa.float64(), pa.decimal128(10, 2), pa.bool_(), pa.binary(), pa.timestamp("ms"), pa.list_(pa.string()))
+    assert not any(map(secondary.can_be_indexed, others))

@@ -1,0 +1,101 @@
+"""Secondary indexes: which a table has that are kept and looked up here, and what they hold.
+
+A secondary index tells the record keys of the rows with a value in one column; docs/format/metadata.md, section 2.9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyhudi.metadata.definitions import load_definitions
+from pyhudi.metadata.keys import secondary_key
+from pyhudi.metadata.records import RecordType, encode
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config import TableConfig
+
+SECONDARY = "secondary_index"
+"""The type of the index, and what names of its partitions begin with."""
+_IDENTITY = "identity"
+_VERSIONS = {8: (None, "V1"), 9: ("V2",)}
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryIndex:
+    """A secondary index: its ``partition`` of the metadata table, and the ``column`` that it indexes."""
+
+    partition: str
+    column: str
+
+
+def partition_of(name: str) -> str:
+    """The partition of the metadata table of the secondary index of that name."""
+    return f"{SECONDARY}_{name}"
+
+
+def is_secondary(partition: str) -> bool:
+    """Whether a partition of the metadata table is a secondary index."""
+    return partition.startswith(f"{SECONDARY}_")
+
+
+def secondary_indexes(storage: Storage, config: TableConfig) -> list[SecondaryIndex]:
+    """The secondary indexes that are in use, those of a form that is known here."""
+    declared = [name for name in config.metadata_partitions if is_secondary(name)]
+    if not declared or config.version not in _VERSIONS:
+        return []
+    definitions = load_definitions(storage, config)
+    found = [(name, definitions.get(name, {})) for name in declared]
+    return [SecondaryIndex(name, d["sourceFields"][0]) for name, d in found if _is_known(d, config.version)]
+
+
+def _is_known(definition: Mapping[str, Any], version: int) -> bool:
+    return (
+        definition.get("indexType") == SECONDARY
+        and len(definition.get("sourceFields") or []) == 1
+        and definition.get("version") in _VERSIONS[version]
+    )
+
+
+def secondary_definition(partition: str, column: str, version: int) -> dict[str, Any]:
+    """The definition of a secondary index of a column."""
+    found: dict[str, Any] = {
+        "indexName": partition,
+        "indexType": SECONDARY,
+        "indexFunction": _IDENTITY,
+        "sourceFields": [column],
+        "indexOptions": {},
+    }
+    return found | ({"version": "V2"} if version >= 9 else {})
+
+
+def can_be_indexed(kind: pa.DataType) -> bool:
+    """Whether values of a type have one form as text, here and in Apache Hudi."""
+    return bool(pa.types.is_string(kind) or pa.types.is_signed_integer(kind) or _is_count(kind))
+
+
+def _is_count(kind: pa.DataType) -> bool:
+    """Whether values of a type are days, or microseconds, since 1970: the number is their text."""
+    return bool(pa.types.is_date32(kind) or (pa.types.is_timestamp(kind) and kind.unit == "us"))
+
+
+def texts(values: pa.Array) -> pa.Array:
+    """Values of an indexed column as the index has them."""
+    if _is_count(values.type):
+        values = values.view(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
+    return values if values.type == pa.string() else values.cast(pa.string())
+
+
+def entry_keys(values: pa.Array, record_keys: pa.Array) -> pa.Array:
+    """The keys of an index for rows with these values and record keys."""
+    return secondary_key(texts(values), record_keys)
+
+
+def entry_value(version: int) -> pa.Scalar:
+    """The value of every entry of a secondary index."""
+    payload = pa.StructArray.from_arrays([pa.array([False])], names=["isDeleted"])
+    return encode(RecordType.SECONDARY_INDEX, payload, version)[0]

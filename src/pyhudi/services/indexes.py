@@ -1,0 +1,151 @@
+"""Indexes of the metadata table by name: what a request means, and whether the table can have it.
+
+Names are those of Apache Hudi's ``CREATE INDEX`` and ``DROP INDEX``: ``column_stats``, ``partition_stats``,
+``bloom_filters`` and ``record_index`` for those of which a table has one, a name of one's choice for a secondary index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.metadata.definitions import load_definitions
+from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
+from pyhudi.metadata.indexdelta import RECORD_INDEX
+from pyhudi.metadata.secondary import SECONDARY, SecondaryIndex, can_be_indexed, is_secondary, partition_of
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config import TableConfig
+
+BUILT_IN = (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
+"""Indexes of which a table has at most one."""
+_EXPRESSION = "expr_index"
+_KINDS = (SECONDARY, *BUILT_IN)
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRequest:
+    """An index that is to be built: its partition of the metadata table, its type, and the columns it is of (none for
+    those that a table has one of)."""
+
+    partition: str
+    kind: str
+    columns: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, name: str | None, columns: Sequence[str], using: str | None, index_options: Mapping[str, str]
+    ) -> IndexRequest:
+        """What the arguments of ``build_index`` mean.
+
+        Raises:
+            ConfigError: they mean nothing.
+            UnsupportedTableError: they mean an index that is not built here.
+        """
+        kind = (using or (name if name in BUILT_IN else SECONDARY)).lower()
+        if kind not in _KINDS:
+            raise ConfigError(f"there is no index type {using!r}; there are {', '.join(_KINDS)}")
+        if "expr" in index_options or (kind != SECONDARY and kind != RECORD_INDEX and columns):
+            what = f"{kind} of {', '.join(columns) or 'a column'}"
+            raise UnsupportedTableError(
+                f"expression indexes ({what}) are not built here; {kind} without columns keeps those of the table"
+            )
+        if index_options:
+            raise ConfigError(f"an index of type {kind} has no options {', '.join(sorted(index_options))}")
+        if kind != SECONDARY:
+            if name is not None and name != kind:
+                raise ConfigError(f"an index of type {kind} is called {kind}, not {name!r}: a table has one of them")
+            return cls(kind, kind)
+        if not name or not set(name) <= _LETTERS:
+            raise ConfigError(f"a secondary index needs a name of letters, digits and underscores, not {name!r}")
+        if len(columns) != 1:
+            given = ", ".join(columns) or "none"
+            raise ConfigError(f"a secondary index is of one column; index {name!r} was given {given}")
+        return cls(partition_of(name), kind, tuple(columns))
+
+    def check(self, storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
+        """Look whether the table can have the index.
+
+        Raises:
+            UnsupportedTableError: it cannot.
+            ConfigError: a column is unknown, or what the index needs is not there.
+        """
+        if self.kind == PARTITION_STATS and not config.is_partitioned:
+            raise UnsupportedTableError("partition_stats are kept of partitioned tables only; this one has none")
+        if self.kind in (PARTITION_STATS, SECONDARY) and config.version < 8:
+            raise UnsupportedTableError(
+                f"tables of version {config.version} have no {self.kind}; upgrade the table to version 8 or later"
+            )
+        if self.kind == SECONDARY:
+            self._check_secondary(storage, config, schema)
+
+    def _check_secondary(self, storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
+        (column,) = self.columns
+        if column not in schema.names:
+            raise ConfigError(f"there is no column {column!r} to be indexed; the table has {', '.join(schema.names)}")
+        kind = schema.field(column).type
+        if not can_be_indexed(kind):
+            raise UnsupportedTableError(
+                f"column {column!r} is of type {kind}; secondary indexes are built of texts, whole numbers, dates and "
+                "timestamps"
+            )
+        if config.drop_partition_columns and column in {field.name for field in config.partition_fields}:
+            raise UnsupportedTableError(f"column {column!r} is not in the files, only in partition paths")
+        if RECORD_INDEX not in config.metadata_partitions:
+            raise ConfigError(
+                "a secondary index tells record keys, and needs the record index to find them: build that first, "
+                "build_index('record_index')"
+            )
+        definition = load_definitions(storage, config).get(RECORD_INDEX, {})
+        if str((definition.get("indexOptions") or {}).get("isPartitioned", "false")).lower() == "true":
+            raise UnsupportedTableError("a secondary index needs a global record index; this table's is partitioned")
+
+    @property
+    def secondary(self) -> SecondaryIndex:
+        """The secondary index that is asked for."""
+        return SecondaryIndex(self.partition, self.columns[0])
+
+    @property
+    def needs_spark(self) -> bool:
+        """Whether its records are as many as the table's."""
+        return self.kind in (SECONDARY, RECORD_INDEX)
+
+
+def indexes_of(storage: Storage, config: TableConfig) -> list[str]:
+    """The partitions of the metadata table that are indexes, also those that are defined but not in use."""
+    definitions = load_definitions(storage, config) if config.version >= 8 else {}
+    known = {*config.metadata_partitions, *config.metadata_partitions_inflight, *definitions}
+    return sorted(known - {FILES})
+
+
+def partitions_to_drop(storage: Storage, config: TableConfig, name: str) -> list[str]:
+    """The partitions of the metadata table that go with the index of that name; none if there is no such index.
+
+    Raises:
+        ConfigError: another index needs it.
+    """
+    known = indexes_of(storage, config)
+    found = [p for p in (name, partition_of(name), f"{_EXPRESSION}_{name}") if p in known][:1]
+    if found == [COLUMN_STATS] and PARTITION_STATS in known:
+        found.append(PARTITION_STATS)  # made of the same numbers, and built again with them
+    needing = [p for p in known if is_secondary(p)]
+    if found == [RECORD_INDEX] and needing:
+        raise ConfigError(f"record_index is needed by {', '.join(needing)}; drop that first")
+    return found
+
+
+def wanted_options(request: IndexRequest) -> dict[str, str]:
+    """Options by which a write would keep an index of which a table has one."""
+    stats = {"hoodie.metadata.index.column.stats.enable": "true"}
+    return {
+        COLUMN_STATS: stats,
+        PARTITION_STATS: stats | {"hoodie.metadata.index.partition.stats.enable": "true"},
+        BLOOM_FILTERS: {"hoodie.metadata.index.bloom.filter.enable": "true"},
+        RECORD_INDEX: {"hoodie.metadata.record.index.enable": "true"},
+    }.get(request.kind, {})

@@ -1,0 +1,147 @@
+"""Builds and drops indexes of the metadata table outside of any write, under the table's lock.
+
+Nobody commits meanwhile, so an index that is built of what the timeline has completed is whole when it is declared. A
+write that is pending then keeps the index up to date when it commits, or takes it out of use if it cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.config import Options, options
+from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.metadata.declare import declare_partitions, drop_partitions
+from pyhudi.metadata.indexdelta import RECORD_INDEX
+from pyhudi.metadata.maintain import build_wanted, is_enabled
+from pyhudi.metadata.secondary import SECONDARY, secondary_definition
+from pyhudi.read.pinned import PinnedTable
+from pyhudi.read.table_schema import table_schema
+from pyhudi.services.indexes import IndexRequest, indexes_of, partitions_to_drop, wanted_options
+from pyhudi.timeline.active import ActiveTimeline
+from pyhudi.timeline.generator import InstantGenerator
+from pyhudi.timeline.layout import Layout
+from pyhudi.transaction.locks import lock_provider
+from pyhudi.transaction.rollback import newest, refuse_pending_restore
+from pyhudi.transaction.transaction import current_config
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config import TableConfig
+    from pyhudi.table.metaclient import TableMetaClient
+
+Builder = Callable[["LockedTable", IndexRequest], "TableConfig"]
+"""Builds the record index, or a secondary index, by an engine; returns the table's configuration. A record index is
+declared then, a secondary index is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexResult:
+    """What was done, or with ``dry_run`` would be done: the ``partitions`` of the metadata table that are built or
+    dropped; none, with a ``reason``, if there is nothing to do."""
+
+    partitions: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LockedTable:
+    """A table whose lock is held: its configuration and timeline as they are now. ``completion`` gives a new time."""
+
+    storage: Storage
+    config: TableConfig
+    opts: Options
+    data: ActiveTimeline
+    completion: Callable[[], str]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns; none before its first write."""
+        found = table_schema(PinnedTable(self.storage, self.config, self.data))
+        return pa.schema([]) if found is None else found.schema
+
+
+@contextmanager
+def locked(client: TableMetaClient, opts: Options) -> Iterator[LockedTable]:
+    """Hold the table's lock.
+
+    Raises:
+        LockError: it could not be taken.
+        TransactionError: a restore is pending.
+    """
+    storage = client.storage
+    lock = lock_provider(storage, opts)
+    with InstantGenerator(storage, opts, client.config.timezone, lock=lock).reserve() as slot:
+        config = current_config(storage, client.config)
+        data = ActiveTimeline.load(storage, Layout.of(config.properties))
+        refuse_pending_restore(data)
+        yield LockedTable(storage, config, opts, data, lambda: slot.take(newest(data)))
+
+
+def build_index(
+    client: TableMetaClient,
+    opts: Options,
+    request: IndexRequest,
+    builder: Builder | None,
+    *,
+    if_not_exists: bool,
+    dry_run: bool,
+) -> IndexResult:
+    """Build an index; ``builder`` is asked for those that an engine builds.
+
+    Raises:
+        ConfigError: there is such an index, or what was asked for makes no sense.
+        UnsupportedTableError: the table cannot have it.
+    """
+    if not is_enabled(opts):
+        raise ConfigError(f"{options.METADATA_ENABLE.key} is false: the table would have no metadata table to index it")
+    with locked(client, opts.merged(wanted_options(request))) as table:
+        if request.partition in table.config.metadata_partitions:
+            if if_not_exists:
+                return IndexResult(reason=f"the table has the index {request.partition}")
+            raise ConfigError(
+                f"the table has the index {request.partition} already; drop it first, or say if_not_exists=True"
+            )
+        request.check(table.storage, table.config, table.schema)
+        if dry_run:
+            return IndexResult((request.partition,))
+        return IndexResult(tuple(_build(table, request, builder)))
+
+
+def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -> Sequence[str]:
+    storage, before = table.storage, table.config
+    config = build_wanted(storage, before, table.opts, table.data, table.completion, only_if_none=request.needs_spark)
+    if request.needs_spark:
+        assert builder is not None
+        at = LockedTable(storage, config, table.opts, table.data, table.completion)
+        if request.kind == SECONDARY and RECORD_INDEX not in config.metadata_partitions:
+            request.check(storage, config, table.schema)  # it went along with a metadata table that was broken
+        config = builder(at, request)
+    if request.kind == SECONDARY:
+        definition = secondary_definition(request.partition, request.columns[0], config.version)
+        config = declare_partitions(storage, config, [request.partition], {request.partition: definition})
+    if request.partition not in config.metadata_partitions:
+        raise UnsupportedTableError(f"{request.kind} cannot be kept of this table: no columns are known of it yet")
+    return sorted(set(config.metadata_partitions) - set(before.metadata_partitions))
+
+
+def drop_index(client: TableMetaClient, opts: Options, name: str, *, if_exists: bool, dry_run: bool) -> IndexResult:
+    """Take an index out of use, and delete it.
+
+    Raises:
+        ConfigError: there is no such index, or another one needs it.
+    """
+    with locked(client, opts) as table:
+        gone = partitions_to_drop(table.storage, table.config, name)
+        if not gone:
+            known = ", ".join(indexes_of(table.storage, table.config)) or "none"
+            if if_exists:
+                return IndexResult(reason=f"the table has no index {name!r}")
+            raise ConfigError(f"the table has no index {name!r}; it has {known}")
+        if not dry_run:
+            drop_partitions(table.storage, table.config, gone)
+        return IndexResult(tuple(gone))

@@ -1,0 +1,165 @@
+"""Secondary indexes on Spark: built of what a table holds, and kept up to date by its writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.format.columns import RECORD_KEY
+from pyhudi.index.locations import group_count
+from pyhudi.merge.filegroup import FileSlice, SliceContext
+from pyhudi.metadata.deltas import GroupSlice, begin, publish
+from pyhudi.metadata.groups import group_slices
+from pyhudi.metadata.home import metadata_timeline
+from pyhudi.metadata.indexdelta import IndexDelta
+from pyhudi.metadata.initialize import initial_instant, prepare_folder
+from pyhudi.metadata.secondary import SecondaryIndex, can_be_indexed, secondary_indexes
+from pyhudi.read.merged import slice_context
+from pyhudi.read.pinned import PinnedTable
+from pyhudi.read.table_schema import table_schema
+from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.schema.meta import add_meta_columns, remove_meta_columns
+from pyhudi.schema.types import as_nullable
+from pyhudi.spark.secondarykeys import GroupChange, IndexTarget, write_changes
+from pyhudi.table.fsview import FileSystemView
+from pyhudi.write.basereader import read_footer
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config import TableConfig
+    from pyhudi.table.metaclient import TableMetaClient
+    from pyhudi.timeline.active import ActiveTimeline
+    from pyhudi.timeline.metadata import CommitMetadata
+    from pyhudi.timeline.timeline import Timeline
+
+_THREADS = 16
+_Groups = dict[tuple[str, str], FileSlice]
+
+
+def build_secondary_index(
+    spark: SparkSession,
+    storage: Storage,
+    config: TableConfig,
+    opts: Options,
+    data: ActiveTimeline,
+    index: SecondaryIndex,
+    completion: Callable[[], str],
+) -> int:
+    """Build a secondary index of what the table holds by its timeline ``data``; returns the number of its file groups.
+    It is not declared here. The caller holds the table's lock. Runs a Spark job.
+    """
+    table = PinnedTable(storage, config, data)
+    slices = FileSystemView.load(table, data.timeline).latest_slices()
+    number = group_count(_rows(storage, slices), *_limits(opts))
+    active = metadata_timeline(storage, config.version)
+    instant = initial_instant(active.timeline, data.timeline, config.version)
+    ids = prepare_folder(storage, index.partition, number, instant, config.version)
+    entry = begin(active, instant)
+    stats: list[dict[str, Any]] = []
+    found = table_schema(table)
+    if slices.num_rows and found is not None:
+        context = _context(table, as_nullable(found.schema), [index], opts)
+        changes = [GroupChange(None, FileSlice.of(row)) for row in slices.to_pylist()]
+        groups = [[GroupSlice(file_id) for file_id in ids]]
+        target = IndexTarget(storage, instant, config.version, [index], groups, first=True)
+        stats = write_changes(spark, context, changes, target)
+    publish(active, entry, stats, config.version, completion(), operation="BULK_INSERT_PREPPED")
+    return number
+
+
+def secondary_delta(
+    spark: SparkSession,
+    client: TableMetaClient,
+    config: TableConfig,
+    opts: Options,
+    timeline: Timeline,
+    instant: str,
+    metadata: CommitMetadata,
+    only: Collection[str] | None = None,
+) -> IndexDelta | None:
+    """Write what a write at ``instant`` has done to the secondary indexes; None when the table has none that are kept
+    here. Runs a Spark job.
+
+    ``timeline`` is what the write was planned on, ``metadata`` what its commit is going to say. ``only``: the
+    partitions of the indexes that are asked for.
+    """
+    table = PinnedTable.of(client)
+    columns = _columns_after(table, metadata)
+    indexes = [
+        index
+        for index in secondary_indexes(client.storage, config)
+        if (only is None or index.partition in only)
+        and index.column in columns.names
+        and can_be_indexed(columns.field(index.column).type)
+    ]
+    if not indexes:
+        return None
+    own = metadata_timeline(client.storage, config.version).timeline
+    groups = [group_slices(client.storage, own, index.partition, config.version) for index in indexes]
+    slices = FileSystemView.load(client, timeline).latest_slices()
+    changes = _changes(slices, metadata, instant)
+    stats: Sequence[dict[str, Any]] = ()
+    if changes:
+        context = _context(table, columns, indexes, opts)
+        target = IndexTarget(client.storage, instant, config.version, indexes, groups)
+        stats = write_changes(spark, context, changes, target)
+    return IndexDelta(frozenset(index.partition for index in indexes), stats)
+
+
+def _columns_after(table: PinnedTable, metadata: CommitMetadata) -> pa.Schema:
+    """The table's columns when the write is done."""
+    found = table_schema(table)
+    known = pa.schema([]) if found is None else found.schema
+    if metadata.schema_json is None:
+        return as_nullable(known)
+    written = add_meta_columns(remove_meta_columns(from_avro(metadata.schema_json)))
+    return as_nullable(pa.schema([*written, *(field for field in known if field.name not in written.names)]))
+
+
+def _context(table: PinnedTable, schema: pa.Schema, indexes: Sequence[SecondaryIndex], opts: Options) -> SliceContext:
+    columns = dict.fromkeys((RECORD_KEY, *(index.column for index in indexes)))
+    return replace(slice_context(table, schema, opts=opts), columns=tuple(columns))
+
+
+def _changes(slices: pa.Table, metadata: CommitMetadata, instant: str) -> list[GroupChange]:
+    """The file groups that a write has changed, or has taken out of view."""
+    ids = [metadata.stats["fileId"], *([] if metadata.replaced is None else [metadata.replaced["file_id"]])]
+    touched = pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.string())
+    slices = slices.filter(pc.is_in(slices["file_id"], value_set=touched.drop_null().combine_chunks()))
+    before: _Groups = {(row["partition"], row["file_id"]): FileSlice.of(row) for row in slices.to_pylist()}
+    after: dict[tuple[str, str], FileSlice | None] = {}
+    if metadata.replaced is not None:
+        gone = metadata.replaced.filter(pc.is_valid(metadata.replaced["file_id"])).to_pylist()
+        after |= {(row["partition"], row["file_id"]): None for row in gone}
+    stats = metadata.stats.select(["partitionPath", "fileId", "path", "fileSizeInBytes", "logVersion"])
+    for stat in stats.filter(pc.is_valid(stats["path"])).to_pylist():
+        group = (stat["partitionPath"], stat["fileId"])
+        if stat["logVersion"] is None:
+            after[group] = FileSlice(*group, instant, stat["path"])
+            continue
+        known = after.get(group) or before.get(group) or FileSlice(*group, instant, None)
+        after[group] = replace(
+            known,
+            log_paths=(*known.log_paths, stat["path"]),
+            log_sizes=(*known.log_sizes, stat["fileSizeInBytes"]),
+        )
+    return [GroupChange(before.get(group), new) for group, new in after.items()]
+
+
+def _rows(storage: Storage, slices: pa.Table) -> int:
+    """About how many rows there are: those of the base files."""
+    paths = slices["base_path"].drop_null().to_pylist()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return sum(footer.num_rows for footer in pool.map(lambda path: read_footer(storage, path), paths))
+
+
+def _limits(opts: Options) -> tuple[int, int]:
+    least, most = options.METADATA_RECORD_INDEX_MIN_GROUPS, options.METADATA_RECORD_INDEX_MAX_GROUPS
+    return opts.get_typed(least), opts.get_typed(most)

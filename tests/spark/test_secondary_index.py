@@ -1,0 +1,190 @@
+"""Secondary indexes: built beside the table's data, kept by every write, and asked by queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.model import Model, Row, frame, options, rows_of
+
+from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.hudi_table import HudiTable
+from pyhudi.metadata.keys import split_secondary_key
+from pyhudi.metadata.table import MetadataTable
+from pyhudi.spark import write_job
+from pyhudi.spark.writer import write
+from pyhudi.table.metaclient import TableMetaClient
+
+GROUPS = {"hoodie.metadata.record.index.min.filegroup.count": 3}
+VALUES = ("red", "green$", "bl\\ue", None)
+
+
+def batch(start: int, stop: int, ts: int, shift: int = 0) -> list[Row]:
+    return [(f"k{i:03d}", f"p{i % 2}", ts, VALUES[(i + shift) % 4]) for i in range(start, stop)]  # type: ignore[misc]
+
+
+def indexed(operation: str, table_type: str, version: int = 9, **more: Any) -> dict[str, Any]:
+    kind: dict[str, Any] = {
+        "hoodie__datasource__write__table__type": table_type,
+        "hoodie__write__table__version": version,
+        "hoodie__index__type": "RECORD_INDEX",
+        "hoodie__record__index__update__partition__path": True,
+        "hoodie__compact__inline": False,
+    }
+    return options(operation, **{**kind, **more})
+
+
+def entries(path: str, name: str = "by_v") -> list[tuple[Any, str]]:
+    """The values and record keys that an index tells."""
+    client = TableMetaClient.open(path)
+    index = MetadataTable.open(client.storage, client.config, client.active_timeline())
+    keys = index.scan(f"secondary_index_{name}", []).combine_chunks()["key"]
+    values, records = split_secondary_key(keys.chunk(0) if keys.num_chunks else pa.array([], pa.string()))
+    return sorted(zip(values.to_pylist(), records.to_pylist(), strict=True), key=repr)
+
+
+def check(path: str, model: Model) -> None:
+    """The table has the model's rows, the index says where they are, and queries by it find them."""
+    assert rows_of(path) == model.rows
+    assert entries(path) == sorted(((row[3], row[0]) for row in model.rows), key=repr)
+    table = HudiTable.for_path(path)
+    for value in VALUES[:3]:
+        scan = table.scan([("v", "=", value)], ["id"])
+        assert sorted(scan.to_arrow()["id"].to_pylist()) == sorted(r[0] for r in model.rows if r[3] == value)
+        assert "secondary_index_by_v" in str(scan.plan().skipped)
+
+
+@pytest.mark.parametrize(("table_type", "version"), [("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 9), ("MERGE_ON_READ", 8)])
+def test_the_index_goes_along_with_every_write(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+) -> None:
+    path, model = str(tmp_path / "table"), Model()
+    services = HudiTable.for_path
+
+    def step(operation: str, rows: list[Row], **extra: Any) -> None:
+        write(frame(spark, rows), path, indexed(operation, table_type, version, **extra), "append")
+        if "by_v" in str(HudiTable.for_path(path).config.metadata_partitions):
+            check(path, model)
+
+    rows = batch(0, 40, 10)
+    model.upsert(rows)
+    step("bulk_insert", rows)
+    with pytest.raises(ConfigError, match="needs the record index"):
+        services(path).services.build_index("by_v", "v", spark=spark)
+    built = services(path).services.build_index("record_index", options=GROUPS, spark=spark)
+    assert built.partitions == ("record_index",)
+    assert services(path).services.build_index("by_v", "v", dry_run=True).partitions == ("secondary_index_by_v",)
+    assert services(path).services.build_index("by_v", ["v"], options=GROUPS, spark=spark).partitions == (
+        "secondary_index_by_v",
+    )
+    check(path, model)
+    # new values, old ones that win, rows that move, deletes, inserts
+    rows = [*batch(0, 5, 9, 1), *batch(10, 20, 11, 1), *batch(60, 65, 1)]
+    model.upsert(rows)
+    step("upsert", rows)
+    moved = ("k021", "p7", 12, "red")
+    model.delete([("k021", "p1", 0, "")])
+    model.upsert([moved])
+    step("upsert", [moved])
+    gone = [*batch(0, 3, 0), ("nobody", "p1", 0, "")]
+    model.delete(gone)
+    step("delete", gone)
+    rows = batch(100, 105, 1)
+    model.upsert(rows)
+    step("insert", rows)
+    if table_type == "MERGE_ON_READ":
+        assert services(path).services.compact(spark=spark).instants
+        check(path, model)
+        rows = batch(30, 35, 20, 2)
+        model.upsert(rows)
+        step("upsert", rows)
+    rows = [("k001", "p1", 30, "red"), ("new", "p1", 30, "bl\\ue")]
+    model.drop("p1")
+    model.upsert(rows)
+    step("insert_overwrite", rows)
+    model.drop("p7")
+    HudiTable.for_path(path, indexed("upsert", table_type, version)).delete_partition(["p7"])
+    check(path, model)
+    # one that is built again under the same name knows nothing of the one before
+    assert services(path).services.drop_index("by_v").partitions == ("secondary_index_by_v",)
+    assert "by_v" not in str(services(path).config.metadata_partitions)
+    rows = batch(0, 10, 40, 3)
+    model.upsert(rows)
+    step("upsert", rows)
+    fewer = {"hoodie.metadata.record.index.min.filegroup.count": 2}
+    services(path).services.build_index("by_v", "v", options=fewer, spark=spark)
+    check(path, model)
+    assert not services(path).validate_metadata().num_rows
+
+
+def test_what_cannot_be_indexed_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    write(frame(spark, batch(0, 4, 1)), path, indexed("upsert", "COPY_ON_WRITE"))
+    services = HudiTable.for_path(path).services
+    services.build_index("record_index", options=GROUPS, spark=spark)
+    services.build_index("by_ts", "ts", options=GROUPS, spark=spark)
+    assert entries(path, "by_ts") == [("1", f"k00{i}") for i in range(4)]
+    assert HudiTable.for_path(path).lookup([1], ["id"], by="ts").num_rows == 4
+    with pytest.raises(ConfigError, match="already"):
+        services.build_index("by_ts", "v", spark=spark)
+    assert services.build_index("by_ts", "v", if_not_exists=True, spark=spark).reason
+    with pytest.raises(ConfigError, match="no column 'w'"):
+        services.build_index("by_w", "w", spark=spark)
+    with pytest.raises(ConfigError, match="by_ts"):
+        services.drop_index("record_index")
+    with pytest.raises(ConfigError, match="record_index, secondary_index_by_ts"):
+        services.drop_index("nothing")
+    assert services.drop_index("nothing", if_exists=True).reason
+    with pytest.raises(UnsupportedTableError, match="expression"):
+        services.build_index("by_year", "ts", using="column_stats", index_options={"expr": "year"})
+    assert services.build_index("bloom_filters").partitions == ("bloom_filters",)
+    assert services.drop_index("column_stats").partitions == ("column_stats", "partition_stats")
+    assert services.build_index("partition_stats").partitions == ("column_stats", "partition_stats")
+    old = str(tmp_path / "old")
+    payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+    more = {"hoodie__datasource__write__payload__class": payload}
+    write(frame(spark, batch(0, 4, 1)), old, indexed("upsert", "COPY_ON_WRITE", 6, **more))
+    with pytest.raises(UnsupportedTableError, match="version 6"):
+        HudiTable.for_path(old).services.build_index("by_v", "v", spark=spark)
+
+
+def test_indexes_that_come_and_go_while_a_write_is_under_way(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, model = str(tmp_path / "table"), Model()
+    services = HudiTable.for_path
+    delta = write_job.secondary_delta
+    meanwhile: list[Any] = []
+
+    def interrupted(*args: Any, **more: Any) -> Any:
+        found = delta(*args, **more)
+        if meanwhile:
+            meanwhile.pop()()
+        return found
+
+    monkeypatch.setattr(write_job, "secondary_delta", interrupted)
+
+    def step(rows: list[Row]) -> None:
+        model.upsert(rows)
+        write(frame(spark, rows), path, indexed("upsert", "MERGE_ON_READ"))
+        assert not meanwhile
+        check(path, model)
+
+    def build() -> None:
+        services(path).services.build_index("by_v", "v", options=GROUPS, spark=spark)
+
+    def build_anew() -> None:
+        services(path).services.drop_index("by_v")
+        build()
+
+    model.upsert(batch(0, 20, 1))
+    write(frame(spark, batch(0, 20, 1)), path, indexed("upsert", "MERGE_ON_READ"))
+    services(path).services.build_index("record_index", options=GROUPS, spark=spark)
+    meanwhile.append(build)
+    step(batch(10, 25, 2, 1))
+    meanwhile.append(build_anew)
+    step(batch(0, 12, 3, 2))
+    assert not services(path).validate_metadata().num_rows

@@ -1,0 +1,85 @@
+"""Indexes by name: what is asked for, what a table can have, and what is done without an engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyhudi.errors import ConfigError, HudiError, UnsupportedTableError
+from pyhudi.hudi_table import HudiTable
+from pyhudi.services.indexes import IndexRequest
+from tests.golden.expected import unpack
+
+SECONDARY = "secondary_index_idx_name"
+DEFINITIONS = ".hoodie/.index_defs/index.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "using", "more", "partition"),
+    [
+        ("record_index", (), None, {}, "record_index"),
+        (None, (), "column_stats", {}, "column_stats"),
+        ("bloom_filters", (), "BLOOM_FILTERS", {}, "bloom_filters"),
+        ("idx_a", ("a",), None, {}, "secondary_index_idx_a"),
+        ("idx_a", ("a",), "secondary_index", {}, "secondary_index_idx_a"),
+        ("idx_a", ("a",), "column_stats", {"expr": "year"}, UnsupportedTableError),
+        ("idx_a", ("a",), "bloom_filters", {}, UnsupportedTableError),
+        ("idx_a", ("a",), "lucene", {}, ConfigError),
+        ("idx_a", ("a", "b"), None, {}, ConfigError),
+        ("idx_a", ("a",), None, {"colour": "red"}, ConfigError),
+        ("idx/a", ("a",), None, {}, ConfigError),
+        ("idx_a", (), "record_index", {}, ConfigError),
+        (None, ("a",), None, {}, ConfigError),
+    ],
+)
+def test_what_is_asked_for(
+    name: str | None, columns: tuple[str, ...], using: str | None, more: dict[str, str], partition: Any
+) -> None:
+    if isinstance(partition, str):
+        assert IndexRequest.of(name, columns, using, more).partition == partition
+        return
+    with pytest.raises(partition) as error:
+        IndexRequest.of(name, columns, using, more)
+    assert isinstance(error.value, HudiError)
+
+
+def test_indexes_of_a_table_that_apache_hudi_made(tmp_path: Path) -> None:
+    golden = Path(unpack("v9_mor_meta_all", tmp_path).path)
+    table = HudiTable.for_path(str(golden))
+    before = (golden / DEFINITIONS).read_bytes()
+    services = table.services
+    found = table.scan([("name", "in", ["Upd2", "Late3", "Upd4", None])], ["id"])
+    assert sorted(found.to_arrow()["id"].to_pylist()) == ["k002", "k003"]
+    assert f"{SECONDARY}: 2 record keys" in found.plan().skipped
+    scan = table.scan([("name", "=", "Upd4")], ["id"], read_optimized=True)
+    assert scan.to_arrow()["id"].to_pylist() == ["k004"], "the base file has it, the index does not"
+    with pytest.raises(ConfigError, match=SECONDARY):
+        services.drop_index("record_index")
+    with pytest.raises(ConfigError, match="already"):
+        services.build_index("idx_name", "name", dry_run=True)
+    assert services.drop_index("idx_name", dry_run=True).partitions == (SECONDARY,)
+    assert (golden / DEFINITIONS).read_bytes() == before
+    assert services.drop_index("idx_name").partitions == (SECONDARY,)
+    left = json.loads(before)
+    del left["indexDefinitions"][SECONDARY]
+    assert (golden / DEFINITIONS).read_text() == _as_apache_hudi(before.decode(), SECONDARY)
+    assert json.loads((golden / DEFINITIONS).read_text()) == left
+    assert services.drop_index("idx_day").partitions == ("expr_index_idx_day",)
+    assert services.drop_index("bloom_filters").partitions == ("bloom_filters",)
+    assert services.build_index("bloom_filters").partitions == ("bloom_filters",)
+    assert services.drop_index("column_stats").partitions == ("column_stats", "partition_stats")
+    assert services.build_index("partition_stats").partitions == ("column_stats", "partition_stats")
+    assert not table.validate_metadata().num_rows
+    scan = table.scan([("qty", "=", 3)], ["id"])
+    assert scan.to_arrow()["id"].to_pylist() == ["k001"]
+    assert any(line.startswith("column_stats: ") and " out" in line for line in scan.plan().skipped)
+
+
+def _as_apache_hudi(text: str, gone: str) -> str:
+    """The text without one definition, otherwise byte for byte as it was."""
+    start = text.index(f'    "{gone}"')
+    end = text.index("\n    },\n", start) + len("\n    },\n")
+    return text[:start] + text[end:]
