@@ -29,22 +29,39 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active import ActiveTimeline
 
 _READ_THREADS = 8
+_FILES_ASKED = 16
 _KEY_SCHEMA = pa.schema([(RECORD_KEY, pa.string())])
 
 
 def check_buckets(storage: Storage, bucketing: Bucketing, slices: pa.Table, *, keys: bool) -> None:
     """Look whether file slices (SLICE_SCHEMA) of a table with the bucket index can be of these settings: at the numbers
-    of all buckets and, if base files hold ``keys``, at one of them.
+    of all buckets and, if base files hold ``keys``, at some of those.
+
+    With twice as many buckets every second key is still where it was, so a few keys may all agree by chance: the first
+    and the last key of up to 16 files are asked, and, where these are fewer than 32, some of a file's own as well.
 
     Raises:
         ConfigError: they are not.
     """
-    bucketing.check_numbers(bucket_numbers(slices["file_id"]), slices["partition"])
-    with_base = slices.filter(pc.is_valid(slices["base_path"])).slice(0, 1)
-    if with_base.num_rows and keys:
-        key = read_footer(storage, with_base["base_path"][0].as_py()).min_key
-        if key is not None:
-            bucketing.check_key(key, bucket_numbers(with_base["file_id"])[0].as_py(), with_base["partition"][0].as_py())
+    numbers = bucket_numbers(slices["file_id"])
+    bucketing.check_numbers(numbers, slices["partition"])
+    with_base = slices.select(["partition", "base_path"]).append_column("number", numbers)
+    with_base = with_base.filter(pc.is_valid(with_base["base_path"]))
+    if not with_base.num_rows or not keys:
+        return
+    step = -(-with_base.num_rows // _FILES_ASKED)
+    asked = with_base.take(pa.array(range(0, with_base.num_rows, step))).to_pylist()
+    with ThreadPoolExecutor(_READ_THREADS) as pool:
+        footers = pool.map(lambda row: read_footer(storage, row["base_path"]), asked)
+        found = [{key for key in (footer.min_key, footer.max_key) if key is not None} for footer in footers]
+        missing = 2 * _FILES_ASKED - sum(map(len, found))
+        few = -(-missing // len(asked))
+        if few > 0:
+            more = pool.map(lambda row: first_keys(storage, row["base_path"], few), asked)
+            found = [ends.union(some) for ends, some in zip(found, more, strict=True)]
+    for row, some in zip(asked, found, strict=True):
+        for key in sorted(some):
+            bucketing.check_key(key, row["number"], row["partition"])
 
 
 def check_not_bucketed(client: TableMetaClient) -> None:
@@ -165,7 +182,16 @@ def sample_keys(client: TableMetaClient) -> tuple[str, ...]:
             return (footer.min_key, footer.max_key)
         if not footer.num_rows:
             continue
-        with open_base(client.storage, path) as base:
-            keys = next(base.batches(_KEY_SCHEMA)).column(RECORD_KEY)
-            return (keys[0].as_py(), keys[-1].as_py())
+        keys = first_keys(client.storage, path)
+        return (keys[0], keys[-1])
     return ()
+
+
+def first_keys(storage: Storage, path: str, count: int | None = None) -> list[str]:
+    """The first record keys of a base file, at most ``count``; none if it has no rows."""
+    with open_base(storage, path) as base:
+        for batch in base.batches(_KEY_SCHEMA):
+            if batch.num_rows:
+                keys: list[str] = batch.column(RECORD_KEY).slice(0, count).to_pylist()
+                return keys
+    return []

@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from tests.tables import HandMadeTable, at
 
-from pyhudi.errors import UnsupportedTableError
+from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.index.bucketcounts import BucketCounts
+from pyhudi.index.bucketing import Bucketing
+from pyhudi.index.hashing import bucket_of
 from pyhudi.table.bucketed import bucket_evidence
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.timeline.instants import Action
 from pyhudi.timeline.metadata import CommitMetadata, write_stats
-from pyhudi.write.existing import LogContents, check_not_bucketed, sample_keys
+from pyhudi.write.existing import LogContents, check_buckets, check_not_bucketed, sample_keys
 
 BUCKET = "00000007-63b9-435b-8b8d-18c2684745c2-0"
 RANDOM = "1070a7e1-63b9-435b-8b8d-18c2684745c2-0"
@@ -58,6 +61,27 @@ def test_a_table_of_apache_hudi_with_buckets(tmp_path: Path) -> None:
     from pyhudi.table.metaclient import TableMetaClient
 
     assert "file groups" in (bucket_evidence(TableMetaClient.open(str(root))) or "")
+
+
+@pytest.mark.parametrize("extension", ["parquet", "orc"])
+def test_another_number_of_buckets_is_not_taken_because_one_key_agrees(tmp_path: Path, extension: str) -> None:
+    table = HandMadeTable(tmp_path, extension=extension)
+    keys = [f"k{i}" for i in range(60)]
+    keys.sort(key=lambda key: bucket_of(key, ["id"], 8) != bucket_of(key, ["id"], 4))  # those that agree come first
+    files: dict[int, list[dict[str, str]]] = {}
+    for key in keys:
+        files.setdefault(bucket_of(key, ["id"], 4), []).append({"id": key, "p": "x"})
+    table.write(1, {("x", f"0000000{number}{BUCKET[8:]}"): rows[:9] for number, rows in files.items()})
+    client = table.client()
+    slices = FileSystemView.load(client).latest_slices()
+
+    def check(buckets: int) -> None:
+        check_buckets(client.storage, Bucketing(("id",), BucketCounts(buckets), False), slices, keys=True)
+
+    check(4)
+    assert all(bucket_of(rows[0]["id"], ["id"], 8) == number for number, rows in files.items())
+    with pytest.raises(ConfigError, match="belongs to bucket"):
+        check(8)
 
 
 @pytest.mark.parametrize("extension", ["parquet", "orc"])
