@@ -158,5 +158,9 @@ class ConflictError(TransactionError):
     """Another writer committed an overlapping change."""
 
 
+class BusyError(TransactionError):
+    """Another process is carrying out the plan."""
+
+
 class SetupError(HudiError, RuntimeError):
     """Java, PySpark or an optional package is missing."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
 from pyhudi.config.values import TableType
-from pyhudi.errors import HudiError, OptionWithoutEffectWarning
+from pyhudi.errors import OptionWithoutEffectWarning
 from pyhudi.services.run import CompactionResult, Runner, run_pending
 from pyhudi.services.schedule import pending_plans, schedule
 from pyhudi.table.metaclient import TableMetaClient
@@ -47,6 +47,8 @@ def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[
     Hudi's data source. `hoodie.compact.schedule.inline` only makes a plan, when none is pending;
     `hoodie.log.compaction.inline` does with log compactions as the first.
 
+    Plans that another writer is carrying out are left to it.
+
     The write is committed by then, whatever happens here. `hoodie.fail.writes.on.inline.table.service.exception` says
     whether an error is raised or logged.
     """
@@ -64,7 +66,7 @@ def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[
             schedule(client, opts, only_if_due=True)
         if options.LOG_COMPACTION_INLINE in wanted:
             results.append(_run_all(client, opts, runner, is_log=True))
-    except HudiError as error:
+    except Exception as error:  # of whatever does the work, too
         if opts.get_typed(options.FAIL_ON_INLINE_SERVICE_ERROR):
             raise
         _log.warning("the write is committed, but a service after it failed: %s", error)
@@ -82,8 +84,9 @@ def _pending(client: TableMetaClient) -> bool:
 
 
 def _run_all(client: TableMetaClient, opts: Options, runner: Runner, *, is_log: bool) -> CompactionResult:
-    done = run_pending(client, opts, runner, is_log=is_log)
+    done = run_pending(client, opts, runner, is_log=is_log, leave_others=True)
     plan = schedule(client, opts, is_log=is_log, only_if_due=True)
     if plan.instant is None:
         return done
-    return done.and_(run_pending(client, opts, runner, is_log=is_log, instant=plan.instant))
+    mine = run_pending(client, opts, runner, is_log=is_log, instant=plan.instant, leave_others=True)
+    return done.and_(mine)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.config import Options
-from pyhudi.errors import InstantNotFoundError
+from pyhudi.errors import BusyError, InstantNotFoundError
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.services.job import CompactionJob, operation_type
 from pyhudi.services.plan import CompactionPlan
@@ -80,25 +80,37 @@ class CompactionResult:
 
 
 def run_pending(
-    client: TableMetaClient, opts: Options, runner: Runner, *, is_log: bool = False, instant: str | None = None
+    client: TableMetaClient,
+    opts: Options,
+    runner: Runner,
+    *,
+    is_log: bool = False,
+    instant: str | None = None,
+    leave_others: bool = False,
 ) -> CompactionResult:
-    """Carry out the pending plans, oldest first, or only the one of ``instant``.
+    """Carry out the pending plans, oldest first, or only the one of ``instant``. ``leave_others``: plans that somebody
+    else is carrying out, or has carried out, are left alone.
 
     Raises:
         InstantNotFoundError: no such plan is pending.
         ConflictError: another process took this attempt for dead.
-        TransactionError: somebody else is carrying out a plan, or a restore is pending.
+        BusyError: somebody else is carrying out a plan.
+        TransactionError: a restore is pending.
     """
     check_compactable(client.config)
     action = Action.LOG_COMPACTION if is_log else Action.COMPACTION
     plans = pending_plans(client.active_timeline(), action)
     if instant is not None:
         plans = [plan for plan in plans if plan.instant == instant]
-        if not plans:
+        if not plans and not leave_others:
             raise InstantNotFoundError(f"no {action} {instant!r} is pending in the table at {client.storage.root}")
     result = CompactionResult(is_log=is_log)
     for plan in plans:
-        result = result.and_(run_plan(client, plan, opts, runner))
+        try:
+            result = result.and_(run_plan(client, plan, opts, runner))
+        except BusyError:
+            if not leave_others:
+                raise
     return result
 
 
@@ -109,7 +121,8 @@ def run_plan(client: TableMetaClient, plan: CompactionPlan, opts: Options, runne
 
     Raises:
         ConflictError: another process took this attempt for dead.
-        TransactionError: somebody else is carrying out the plan, or a restore is pending.
+        BusyError: somebody else is carrying out the plan.
+        TransactionError: a restore is pending.
     """
     assert plan.instant is not None
     nothing = CompactionResult(is_log=plan.is_log)

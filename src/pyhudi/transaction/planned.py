@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import ConflictError, TransactionError
+from pyhudi.errors import BusyError, ConflictError
 from pyhudi.metadata.maintain import without_unwanted
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active import ActiveTimeline
@@ -67,7 +67,8 @@ class PlannedTransaction(Transaction):
         other attempt at the plan has.
 
         Raises:
-            TransactionError: a restore is pending, or somebody else is carrying out the plan.
+            BusyError: somebody else is carrying out the plan.
+            TransactionError: a restore is pending.
             UnsupportedTableError: the table cannot be written, or a failed attempt cannot be rolled back here.
             LockError: the table's lock could not be taken.
         """
@@ -187,7 +188,7 @@ def _refuse_while_alive(storage: Storage, entry: Instant, options: Mapping[str, 
     interval = number(options, heartbeat.INTERVAL_KEY, heartbeat.DEFAULT_INTERVAL_MS)
     misses = number(options, heartbeat.MISSES_KEY, heartbeat.DEFAULT_TOLERABLE_MISSES)
     if not heartbeat.is_dead(storage, entry.requested, interval_ms=interval, tolerable_misses=misses):
-        raise TransactionError(
+        raise BusyError(
             f"{entry} is being carried out by another process, whose heartbeat is alive; wait for it, or, if that "
             f"process has died, try again in {interval * (misses + 1) / 1000:g} s"
         )

@@ -17,6 +17,7 @@ from pyhudi.format.parquet import read_footer
 from pyhudi.hudi_table import HudiTable
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.services.inline import after_deltacommit
 from pyhudi.services.job import CompactionJob
 from pyhudi.services.run import compact_one, run_in_threads, run_pending
 from pyhudi.services.schedule import schedule
@@ -269,6 +270,16 @@ def test_two_at_a_time(mor: MorTable):
     mor.table.services.schedule_compaction()
     before = mor.rows()
 
+    def beside(job: CompactionJob) -> pa.Table:
+        assert after_deltacommit(mor.client.storage, opts, run_in_threads) == ()
+        return run_in_threads(job)
+
+    assert len(run_pending(mor.client, opts, beside).instants) == 1, "a write of another process leaves it alone"
+    assert mor.rows() == before
+    mor.delta([row("a0", "a", 9, "after")])
+    mor.table.services.schedule_compaction()
+    before = mor.rows()
+
     def overtaken(job: CompactionJob) -> pa.Table:
         stats = run_in_threads(job)
         assert mor.table.services.run_compaction()
@@ -277,6 +288,18 @@ def test_two_at_a_time(mor: MorTable):
     with pytest.raises((ConflictError, TransactionError)):
         run_pending(mor.client, Options.parse(mor.options), overtaken)
     assert mor.rows() == before
+
+
+def test_a_write_does_not_fail_because_of_what_follows_it(mor: MorTable, caplog: pytest.LogCaptureFixture):
+    def broken(job: CompactionJob) -> pa.Table:
+        raise RuntimeError(f"no worker for {len(job.slices)} slices")
+
+    opts = {**mor.options, "hoodie.compact.inline.max.delta.commits": "1"}
+    with pytest.raises(RuntimeError, match="no worker"):
+        after_deltacommit(mor.client.storage, Options.parse(opts), broken)
+    opts["hoodie.fail.writes.on.inline.table.service.exception"] = "false"
+    assert after_deltacommit(mor.client.storage, Options.parse(opts), broken) == ()
+    assert "no worker" in caplog.text
 
 
 def test_an_attempt_that_was_given_up_touches_no_file_of_the_next(mor: MorTable, monkeypatch: pytest.MonkeyPatch):
