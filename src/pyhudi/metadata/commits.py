@@ -36,7 +36,7 @@ def commit_records(
     used = {*config.metadata_partitions, *config.metadata_partitions_inflight}
     files = _files_of(metadata)
     touched = set(files["partition"].to_pylist())
-    replaced = set() if metadata.replaced is None else set(metadata.replaced["partition"].to_pylist())
+    replaced = _emptied(metadata)
     new_files = pa.concat_tables([files.select(["partition", "name", "size"]), _change_files(metadata)])
     found = {FILES: file_records(new_files, touched | replaced, version)}
     if used & {COLUMN_STATS, PARTITION_STATS} and columns.names:
@@ -55,6 +55,15 @@ def commit_records(
     if BLOOM_FILTERS in used:
         found[BLOOM_FILTERS] = _blooms(storage, files, instant, version)
     return found
+
+
+def _emptied(metadata: CommitMetadata) -> set[str]:
+    """The partitions in which a commit has replaced file groups. It may name others, which had none: of these there may
+    be no folder."""
+    groups = metadata.replaced
+    if groups is None:
+        return set()
+    return set(groups["partition"].filter(pc.is_valid(groups["file_id"])).to_pylist())
 
 
 def _files_of(metadata: CommitMetadata) -> pa.Table:

@@ -16,6 +16,7 @@ from pyhudi.errors import HudiError, MetadataTableError
 from pyhudi.format.filenames import BASE, parse_names, split_paths
 from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.metadata.sources import CACHE
+from pyhudi.metadata.trust import is_build
 from pyhudi.timeline.instants import WRITE_ACTIONS, Instant
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa
         return table, table.nbytes
 
     try:
+        if instant.completion is None and is_build(instant):
+            return make()[0]  # nothing in their names tells them from those of a metadata table built before
         table: pa.Table = CACHE.get((storage.root, active.path(instant)), make)
     except HudiError as e:
         raise MetadataTableError(f"what {instant.requested} has written cannot be told: {e}") from e

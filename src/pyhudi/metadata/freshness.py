@@ -6,6 +6,7 @@ leave out what was added since.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -19,17 +20,20 @@ if TYPE_CHECKING:
     from pyhudi.timeline.instants import Instant
 
 FILES = "files"
+_READ_THREADS = 16
 
 
 def statistics_are_current(table: MetadataTable, partition: str) -> str | None:
     """Why a partition that holds the latest state cannot be relied on; None if it can."""
     writes = {i.requested for i in table.timeline.table.completed() if i.action in WRITE_ACTIONS}
     done = [i for i in table.timeline.counted.completed() if i.action == Action.DELTA_COMMIT]
-    for instant in sorted(done, key=lambda i: i.order_time, reverse=True):
-        try:
-            touched = _touched(table, instant)
-        except HudiError as e:
-            return str(e)
+    done.sort(key=lambda i: i.order_time, reverse=True)
+    try:
+        with ThreadPoolExecutor(_READ_THREADS) as pool:
+            found = list(pool.map(lambda instant: _touched(table, instant), done))
+    except HudiError as e:
+        return str(e)
+    for instant, touched in zip(done, found, strict=True):
         if touched == {partition}:
             # it was built here, from all that was there
             return None

@@ -64,8 +64,8 @@ def unknown_writes(metadata: Timeline, data: Timeline) -> list[str]:
     """Completed writes of the table that its metadata table has no completed instant for, though it should."""
     done = [i for i in metadata.completed() if i.action in (Action.DELTA_COMMIT, Action.COMMIT)]
     known = {i.requested for i in done}
-    builds = [i for i in done if _is_build(i)]
-    others = [i.requested for i in metadata if not _is_build(i)]
+    builds = [i for i in done if is_build(i)]
+    others = [i.requested for i in metadata if not is_build(i)]
     until = max((i.completion or "" for i in builds), default="")
     built_at = max(
         (i.requested[:_V1_LENGTH] for i in builds if not i.requested.startswith(_FIRST_INSTANTS)), default=""
@@ -95,7 +95,7 @@ def _begun_since(metadata: Timeline, table: ActiveTimeline) -> set[str]:
         MetadataTableError: it was compacted since, too, and cannot be seen without them any more.
     """
     last = max((i.requested for i in table.timeline), default="")
-    newer = [i for i in metadata.completed() if i.requested[:_V1_LENGTH] > last and not _is_build(i)]
+    newer = [i for i in metadata.completed() if i.requested[:_V1_LENGTH] > last and not is_build(i)]
     if not any(i.action == Action.DELTA_COMMIT for i in newer):
         return set()
     now = {i.requested for i in table.reload().timeline}
@@ -105,7 +105,8 @@ def _begun_since(metadata: Timeline, table: ActiveTimeline) -> set[str]:
     return begun
 
 
-def _is_build(instant: Instant) -> bool:
+def is_build(instant: Instant) -> bool:
+    """Whether an instant of a metadata table has built a partition."""
     requested = instant.requested
     if requested.startswith(_FIRST_INSTANTS):
         return True
