@@ -27,6 +27,7 @@ from pyhudi.spark.keytext import quoted
 from pyhudi.spark.placement import place
 from pyhudi.spark.slices import parallelism
 from pyhudi.spark.write_job import WriteJob
+from pyhudi.table.config import TableConfig
 from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW, TASK
 from pyhudi.write.existing import LogContents
 from pyhudi.write.sought import BASES_SCHEMA, Sought
@@ -74,7 +75,7 @@ def may_seek(job: WriteJob, slices: pa.Table, logged: LogContents, pending_clust
         and not pending_clustering.num_rows
         and without_key_indexes(job.client.config.metadata_partitions)
         and slices.num_rows > 0
-        and (job.config.table_type is TableType.MERGE_ON_READ or not _logs(slices))
+        and _by_type(job.config, slices)
         and bool(pc.any(pc.less_equal(_sizes(slices)["size"], _MOST_BYTES)).as_py())
     )
 
@@ -144,6 +145,14 @@ def by_partition(plan: SoughtPlan, most_tasks: int) -> DataFrame:
     )
     order = [PARTITION_PATH, *([_POSITION] if _POSITION in plan.rows.columns else [])]
     return found.repartition(tasks, TASK).sortWithinPartitions(*order)
+
+
+def _by_type(config: TableConfig, slices: pa.Table) -> bool:
+    """Whether a table of its type and version can do without a profile in the inflight file. In version 6 log files
+    bear the instant of their slice: should the markers be lost, the profile alone says which a dead writer wrote."""
+    if config.table_type is TableType.MERGE_ON_READ:
+        return config.version >= 8
+    return not _logs(slices)
 
 
 def _logs(slices: pa.Table) -> int:
