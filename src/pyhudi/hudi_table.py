@@ -154,7 +154,7 @@ class HudiTable:
 
     @property
     def services(self) -> TableServices:
-        """Compaction and log compaction, planned, run and shown."""
+        """Compaction and log compaction, planned, run and shown; indexes, built and dropped."""
         return TableServices(self._path, self._options)
 
     # --- reading ---------------------------------------------------------------------------------------------------
