@@ -1,182 +1,199 @@
-"""Several versions of records of the metadata table, oldest first, made one; docs/format/metadata.md, section 2.2.
+"""Several versions of records of the metadata table made one; docs/format/metadata.md, section 2.2.
 
-In most partitions the newest version stands for itself. Lists of files and statistics are put together; only for those
-are values looked into, and only where a key has several versions.
+Readers and compactions ask here for the same. In most partitions the newest version of a record stands for itself.
+Lists of files and statistics are put together; only those are decoded, and only where a key has several versions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.avrotypes import record_type
 from pyhudi.metadata.deltas import Records
+from pyhudi.metadata.foldlists import fold_lists
 from pyhudi.metadata.foldstats import fold_statistics
-from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
-from pyhudi.metadata.keys import ALL_PARTITIONS
-from pyhudi.metadata.records import PAYLOADS, RecordType, decode, encode, payload_type, record_schema
+from pyhudi.metadata.home import FILES as FILES_PARTITION
+from pyhudi.metadata.records import (
+    BLOOM_FILTER,
+    COLUMN_STATS,
+    FILES,
+    SECONDARY_INDEX,
+    TYPE_FIELD,
+    RecordType,
+    decode,
+    decoded_schema,
+    encode,
+    record_schema,
+    with_schema,
+)
 
-Index = npt.NDArray[np.int64]
+Column: TypeAlias = pa.Array | pa.ChunkedArray
 
-_SECONDARY, _EXPRESSION = "secondary_index_", "expr_index_"
-_MARKED = (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
-"""Partitions whose records may say of themselves that they are deleted; so do those of some indexes."""
+_LISTS = (RecordType.PARTITIONS, RecordType.FILES)
+_STATISTICS = (RecordType.COLUMN_STATS, RecordType.PARTITION_STATS)
+_FOLDED = pa.array([*_LISTS, *_STATISTICS], pa.int64())
+_MARKED = (BLOOM_FILTER, COLUMN_STATS, SECONDARY_INDEX)
+"""Payloads that may say of themselves that they are deleted."""
+_UNMARKED = (FILES_PARTITION, "record_index")
+"""Partitions without such payloads."""
+
+_NO_TEXT = pa.array([], pa.string())
+_NO_BYTES = pa.array([], pa.binary())
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What one block or file says: records, and the Avro schema of their values."""
+    """What one block or file says: keys (text, all different) with values in the Avro ``schema``, and then keys that
+    are deleted."""
 
-    records: Records
-    schema: str
+    keys: Column = field(default_factory=lambda: _NO_TEXT)
+    values: Column = field(default_factory=lambda: _NO_BYTES)
+    schema: str = ""
+    deletes: Column = field(default_factory=lambda: _NO_TEXT)
+
+    @classmethod
+    def of(cls, records: Records, schema: str) -> Version:
+        """The version that some records are."""
+        return cls(records.keys, records.values, schema, records.deletes)
+
+    def where(self, mask: Column) -> Version:
+        """The records of a mask."""
+        return Version(self.keys.filter(mask), self.values.filter(mask), self.schema)
+
+
+def fold(versions: Sequence[Version], table_version: int) -> list[Version]:
+    """What is left of all versions, which come the oldest first: each key once, in one of the parts, and no deletes.
+
+    Records may still say of themselves that they are deleted (`gone`), and lists of files may say it of files. What is
+    put together is in the schema of the table version.
+    """
+    standing, older = _apart(versions)
+    older = [version.where(_is_folded(version)) for version in older]
+    older = [version for version in older if len(version.keys)]
+    if not older:
+        return standing
+    several = pc.unique(pa.concat_arrays([_flat(version.keys) for version in older]))
+    rest, newest = [], []
+    for version in standing:
+        mine = pc.is_in(version.keys, value_set=several)
+        rest.append(version.where(pc.invert(mine)))
+        newest.append(version.where(mine))
+    folded = _fold([v for v in (*older, *newest) if len(v.keys)], table_version)
+    return [version for version in (*rest, folded) if len(version.keys)]
 
 
 def fold_versions(partition: str, versions: Sequence[Version], table_version: int) -> Records:
-    """The records that are left of all versions (oldest first): each key once, and no deletes."""
-    keys, values, source = _events(versions, table_version)
-    if not len(keys):
-        return Records()
+    """The records that a compaction keeps: those of `fold` in the schema that is written today, without the deleted."""
+    parts = [_normal(version, table_version) for version in fold(versions, table_version)]
+    keys = pa.concat_arrays([_NO_TEXT, *(_flat(part.keys) for part in parts)])
+    values = pa.concat_arrays([_NO_BYTES, *(_flat(part.values) for part in parts)])
+    if partition in _UNMARKED or not len(keys):
+        return Records(keys, values)
+    table = decode(values, record_schema(table_version), {name: {"isDeleted": None} for name in _MARKED})
+    deleted = gone(table)
+    if not pc.any(deleted).as_py():
+        return Records(keys, values)
+    kept = _flat(pc.invert(deleted))
+    return Records(keys.filter(kept), values.filter(kept))
+
+
+def gone(table: pa.Table) -> Column:
+    """Which of decoded records say that there is nothing any more."""
+    found: Column = pa.repeat(pa.scalar(False), table.num_rows)
+    for name in _MARKED:
+        if name not in table.column_names or table[name].null_count == table.num_rows:
+            continue
+        if table.schema.field(name).type.get_field_index("isDeleted") >= 0:
+            found = pc.or_(found, pc.fill_null(pc.struct_field(table[name], "isDeleted"), False))
+    return found
+
+
+def _apart(versions: Sequence[Version]) -> tuple[list[Version], list[Version]]:
+    """The newest record of each key that was not deleted after it, and those before it since its last delete; both in
+    parts that come the oldest first."""
+    standing: list[Version] = []
+    older: list[Version] = []
+    deleted, seen = _NO_TEXT, _NO_TEXT
+    for number in range(len(versions) - 1, -1, -1):
+        version = versions[number]
+        deleted = pa.concat_arrays([deleted, _flat(version.deletes)]) if len(version.deletes) else deleted
+        version = _split(version, deleted)[0]
+        version, again = _split(version, seen)
+        if len(again.keys):
+            older.append(again)
+        if len(version.keys):
+            standing.append(version)
+            seen = pa.concat_arrays([seen, _flat(version.keys)]) if number else seen
+    return standing[::-1], older[::-1]
+
+
+def _split(version: Version, keys: pa.Array) -> tuple[Version, Version]:
+    """The records without those of some keys, and these."""
+    nothing = Version(schema=version.schema)
+    if not len(keys) or not len(version.keys):
+        return version, nothing
+    mine = pc.is_in(version.keys, value_set=keys)
+    if not pc.any(mine).as_py():
+        return version, nothing
+    return version.where(pc.invert(mine)), version.where(mine)
+
+
+def _is_folded(version: Version) -> Column:
+    """Which records are of types whose versions are put together."""
+    types = decode(version.values, version.schema, ())[TYPE_FIELD]
+    return _flat(pc.is_in(types.cast(pa.int64()), value_set=_FOLDED))
+
+
+def _fold(versions: Sequence[Version], table_version: int) -> Version:
+    """One record for each key of versions that come the oldest first."""
+    payloads = (FILES, COLUMN_STATS)
+    schema = decoded_schema(table_version, payloads)
+    decoded = [with_schema(decode(version.values, version.schema, payloads), schema) for version in versions]
+    table = pa.concat_tables(decoded).combine_chunks()
+    keys = pa.concat_arrays([_flat(version.keys) for version in versions])
     codes = keys.dictionary_encode()
     code = codes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     order = np.lexsort((np.arange(len(code)), code))
     last = np.append(np.diff(code[order]) != 0, True)
-    newest: Index = order[last]
-    newest = newest[source[newest] >= 0]
-    multiple = np.zeros(len(codes.dictionary), np.bool_)
-    if partition == FILES or partition in (COLUMN_STATS, PARTITION_STATS) or partition.startswith(_EXPRESSION):
-        events = _since_delete(code[order], source[order])
-        multiple = np.bincount(code[order][events], minlength=len(multiple)) > 1
-        folded = order[events][multiple[code[order][events]]]
-        newest = newest[~multiple[code[newest]]]
-    single_keys, single_values = keys.take(pa.array(newest)), values.take(pa.array(source[newest]))
-    if multiple.any():
-        more = _fold_multiple(partition, keys, values, folded, code, source, table_version)
-        single_keys = pa.concat_arrays([single_keys, more.keys])
-        single_values = pa.concat_arrays([single_values, more.values])
-    return _without_deleted(partition, Records(single_keys, single_values), table_version)
+    # the newest record of a key says of what type it is
+    types = np.zeros(len(codes.dictionary), np.int64)
+    types[code[order][last]] = table[TYPE_FIELD].to_numpy().astype(np.int64)[order][last]
+    found_keys, found_values = [], []
+    for kind in (*_LISTS, *_STATISTICS):
+        mine = order[types[code[order]] == kind]
+        if not len(mine):
+            continue
+        groups = np.cumsum(np.append(0, np.diff(code[mine]) != 0))
+        payload = _flat(table[FILES if kind in _LISTS else COLUMN_STATS]).take(pa.array(mine))
+        one = fold_lists(payload, groups) if kind in _LISTS else fold_statistics(payload, groups)
+        found_keys.append(codes.dictionary.take(pa.array(np.flatnonzero(types == kind))))
+        found_values.append(encode(kind, one, table_version))
+    return Version(pa.concat_arrays(found_keys), pa.concat_arrays(found_values), record_schema(table_version))
 
 
-def _events(versions: Sequence[Version], table_version: int) -> tuple[pa.StringArray, pa.BinaryArray, Index]:
-    """Keys of all records and deletes in their order, all values, and of each key the place of its value (-1: it is
-    deleted)."""
-    keys: list[pa.Array] = [pa.array([], pa.string())]
-    values: list[pa.Array] = [pa.array([], pa.binary())]
-    source = [np.zeros(0, np.int64)]
-    start = 0
-    for version in versions:
-        records = version.records
-        keys += [records.keys.cast(pa.string()), records.deletes.cast(pa.string())]
-        values.append(_normal(records.values, version.schema, table_version))
-        source += [np.arange(start, start + len(records.keys)), np.full(len(records.deletes), -1, np.int64)]
-        start += len(records.keys)
-    return pa.concat_arrays(keys), pa.concat_arrays(values), np.concatenate(source)
-
-
-def _normal(values: pa.BinaryArray, schema: str, table_version: int) -> pa.BinaryArray:
-    """Values in the schema that is written today."""
+def _normal(version: Version, table_version: int) -> Version:
+    """The records with values in the schema that is written today."""
     own = record_schema(table_version)
-    if schema == own or not len(values) or record_type(schema) == record_type(own):
-        return values
-    table = decode(values, schema).combine_chunks()
-    parts, places = [pa.array([], pa.binary())], [np.zeros(0, np.int64)]
-    kinds = table["type"].to_numpy()
+    if version.schema == own or record_type(version.schema) == record_type(own):
+        return Version(version.keys, version.values, own)
+    table = decode(version.values, version.schema).combine_chunks()
+    kinds = table[TYPE_FIELD].to_numpy()
+    parts, places = [], []
     for kind in np.unique(kinds):
-        mine = np.flatnonzero(kinds == kind)
-        record = RecordType(int(kind))
-        payload = table[record.payload].combine_chunks().take(pa.array(mine))
-        parts.append(encode(record, payload, table_version))
+        record, mine = RecordType(int(kind)), np.flatnonzero(kinds == kind)
+        parts.append(encode(record, _flat(table[record.payload]).take(pa.array(mine)), table_version))
         places.append(mine)
     back = np.argsort(np.concatenate(places), kind="stable")
-    return pa.concat_arrays(parts).take(pa.array(back))
+    return Version(version.keys, pa.concat_arrays(parts).take(pa.array(back)), own)
 
 
-def _since_delete(code: Index, source: Index) -> Index:
-    """Of events in the order of their keys, those that come after the last delete of the key."""
-    places = np.arange(len(code))
-    gone = np.where(source < 0, places, -1)
-    # the last delete of each key, seen from all of its events
-    starts = np.flatnonzero(np.append(True, np.diff(code) != 0))
-    latest = np.maximum.reduceat(gone, starts)
-    return places[places > np.repeat(latest, np.diff(np.append(starts, len(code))))]
-
-
-def _fold_multiple(
-    partition: str,
-    keys: pa.StringArray,
-    values: pa.BinaryArray,
-    events: Index,
-    code: Index,
-    source: Index,
-    table_version: int,
-) -> Records:
-    """Fold the records of keys with several versions; ``events`` are in the order of keys, then of versions."""
-    picked = decode(values.take(pa.array(source[events])), record_schema(table_version), PAYLOADS[:3]).combine_chunks()
-    groups = np.cumsum(np.append(True, np.diff(code[events]) != 0)) - 1
-    heads = np.flatnonzero(np.append(True, np.diff(groups) != 0))
-    found_keys = keys.take(pa.array(events[heads]))
-    if partition == FILES:
-        return _fold_files(found_keys, picked["filesystemMetadata"].combine_chunks(), groups, table_version)
-    payload = fold_statistics(picked["ColumnStatsMetadata"].combine_chunks(), groups)
-    kind = RecordType.PARTITION_STATS if partition == PARTITION_STATS else RecordType.COLUMN_STATS
-    return Records(found_keys, encode(kind, payload, table_version))
-
-
-def _fold_files(keys: pa.StringArray, maps: pa.MapArray, groups: Index, table_version: int) -> Records:
-    bounds = maps.offsets.to_numpy().astype(np.int64)
-    counts, total = np.diff(bounds), int(bounds[-1] - bounds[0])
-    names, items = maps.keys.slice(bounds[0], total), maps.items.slice(bounds[0], total)
-    group = np.repeat(groups, counts)
-    code = names.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    size = pc.struct_field(items, "size").to_numpy()
-    gone = pc.struct_field(items, "isDeleted").to_numpy(zero_copy_only=False)
-    order = np.lexsort((np.arange(len(code)), code, group))
-    last = np.append((np.diff(code[order]) != 0) | (np.diff(group[order]) != 0), True) if len(order) else order > 0
-    starts = np.flatnonzero(np.append(True, last[:-1])) if len(order) else np.zeros(0, np.int64)
-    # a tombstone after an entry takes it away and leaves nothing; what comes later begins anew
-    run = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
-    tomb = np.where(gone[order], np.arange(len(order)), -1)
-    latest = np.maximum.reduceat(tomb, starts) if len(starts) else tomb
-    alive = np.arange(len(order)) > latest[run]
-    sizes = np.full(len(starts), -1, np.int64)
-    np.maximum.at(sizes, run[alive], size[order][alive])
-    is_live = sizes >= 0
-    ends = np.append(starts[1:], len(order)) - 1
-    took_away = (ends > starts) & ~gone[order[np.maximum(ends - 1, 0)]] if len(starts) else is_live
-    kept = is_live | ~took_away  # a tombstone of what was not there stays
-    heads = order[starts][kept]
-    result_group, result_gone = group[heads], ~is_live[kept]
-    kind = payload_type(RecordType.FILES, table_version)
-    columns = {"size": pa.array(np.where(result_gone, 0, sizes[kept])), "isDeleted": pa.array(result_gone)}
-    structs = pa.StructArray.from_arrays([columns[f.name] for f in kind.item_type], fields=list(kind.item_type))
-    per_group = np.bincount(result_group, minlength=len(keys))
-    offsets = pa.array(np.append(0, np.cumsum(per_group)).astype(np.int32))
-    folded = pa.MapArray.from_arrays(offsets, names.take(pa.array(heads)), structs, type=kind)
-    is_list = pc.equal(keys, ALL_PARTITIONS)
-    lists = encode(RecordType.PARTITIONS, folded.filter(is_list), table_version)
-    others = encode(RecordType.FILES, folded.filter(pc.invert(is_list)), table_version)
-    return Records(
-        pa.concat_arrays([keys.filter(is_list), keys.filter(pc.invert(is_list))]), pa.concat_arrays([lists, others])
-    )
-
-
-def _without_deleted(partition: str, records: Records, table_version: int) -> Records:
-    """Leave out records that say that they are deleted."""
-    marked = partition in _MARKED or partition.startswith((_SECONDARY, _EXPRESSION))
-    if not marked or not len(records.keys):
-        return records
-    names = [name for name in PAYLOADS[1:] if name != "recordIndexMetadata"]
-    table = decode(records.values, record_schema(table_version), {name: {"isDeleted": None} for name in names})
-    gone = pa.repeat(pa.scalar(False), len(records.keys))
-    for name in names:
-        if name in table.column_names:
-            flags = pc.struct_field(table[name].combine_chunks(), "isDeleted")
-            gone = pc.or_(gone, pc.fill_null(flags, False))
-    if not pc.any(gone).as_py():
-        return records
-    kept = pc.invert(gone)
-    return Records(records.keys.filter(kept), records.values.filter(kept))
+def _flat(column: Column) -> pa.Array:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,6 +1,8 @@
 """Statistics of one column, several versions of them, put together: the rule of docs/format/metadata.md, section 2.2.
 
 A version that is exact, or says that there is nothing any more, stands for all before it; others widen what was there.
+Bounds that cannot be compared, or are not known in one version although there are values, are not known then: there are
+no bounds, and no count of nulls, of which nothing follows.
 """
 
 from __future__ import annotations
@@ -11,13 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.decimals import decimals_from_bytes
-from pyhudi.metadata.stats_values import DOUBLE, FLOAT, INT, LONG
+from pyhudi.metadata.stats_values import DECIMAL_TYPE, DOUBLE, FLOAT, INT, LONG
 
 Index = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
 _SUMS = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
 _ENDS = (("minValue", False), ("maxValue", True))
-_DECIMAL_TYPE = 10
 _PROMOTIONS = ((INT, LONG), (INT, FLOAT), (INT, DOUBLE), (LONG, FLOAT), (LONG, DOUBLE), (FLOAT, DOUBLE))
+_NUMBER_TYPES = pa.array([3, 4, 5, 6], pa.int32())
+"""Numbers of types in ``valueType`` whose values compare with each other."""
 _WIDEST = pa.decimal128(38, 0)
 
 
@@ -39,25 +44,30 @@ def fold_statistics(payload: pa.StructArray, groups: Index) -> pa.StructArray:
 def _merged(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
     old = _promoted(old, new)
     names = new.type.names
-    replaces = pc.or_(_flag(old, "isDeleted"), _flag(new, "isDeleted"))
-    if "isTightBound" in names:
-        replaces = pc.or_(replaces, _flag(new, "isTightBound"))
+    replaces = _flag(old, "isDeleted") | _flag(new, "isDeleted") | _flag(new, "isTightBound")
     columns = {name: pc.struct_field(new, name) for name in names}
-    for name in _SUMS:
-        before = pc.fill_null(pc.struct_field(old, name), 0)
-        columns[name] = pc.if_else(replaces, columns[name], pc.add(pc.fill_null(columns[name], 0), before))
+    from_old, lost = {}, _unknown(old) | _unknown(new)
     for name, greatest in _ENDS:
-        earlier = _taken_from_old(old, new, name, greatest=greatest)
-        mine = np.where(earlier & ~replaces.to_numpy(zero_copy_only=False), 0, len(new)) + np.arange(len(new))
-        both = pa.concat_arrays([pc.struct_field(old, name), columns[name]])
-        columns[name] = both.take(pa.array(mine))
+        from_old[name], clash = _older_goes_further(old, new, name, greatest=greatest)
+        lost |= clash
+    lost &= ~replaces
+    for name, mask in from_old.items():
+        columns[name] = _chosen(old, new, name, mask & ~replaces, lost)
+    for name in _SUMS:
+        total = pc.add(pc.fill_null(columns[name], 0), pc.fill_null(pc.struct_field(old, name), 0))
+        columns[name] = pc.if_else(pa.array(replaces), columns[name], total)
+    columns["nullCount"] = pc.if_else(pa.array(lost), pa.scalar(None, pa.int64()), columns["nullCount"])
     if "valueType" in names:
         # of versions without values the type is that of nothing
-        empty = pc.is_null(pc.struct_field(new, "minValue"))
-        use_old = pc.and_(empty, pc.invert(replaces)).to_numpy(zero_copy_only=False)
-        both = pa.concat_arrays([pc.struct_field(old, "valueType"), columns["valueType"]])
-        columns["valueType"] = both.take(pa.array(np.where(use_old, 0, len(new)) + np.arange(len(new))))
+        empty = _flags(pc.struct_field(new, "minValue").is_null())
+        columns["valueType"] = _chosen(old, new, "valueType", empty & ~replaces, np.zeros(len(new), np.bool_))
     return pa.StructArray.from_arrays([columns[name] for name in names], fields=list(new.type))
+
+
+def _chosen(old: pa.StructArray, new: pa.StructArray, name: str, from_old: Mask, lost: Mask) -> pa.Array:
+    """A field of the older or the newer version, or null."""
+    both = pa.concat_arrays([pc.struct_field(old, name), pc.struct_field(new, name)])
+    return both.take(pa.array(np.where(from_old, 0, len(new)) + np.arange(len(new)), mask=lost))
 
 
 def _promoted(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
@@ -78,15 +88,16 @@ def _promoted(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
     return pa.StructArray.from_arrays(list(columns.values()), fields=list(old.type))
 
 
-def _taken_from_old(old: pa.StructArray, new: pa.StructArray, name: str, *, greatest: bool) -> npt.NDArray[np.bool_]:
-    """Where the older version's value is the one to be kept."""
+def _older_goes_further(old: pa.StructArray, new: pa.StructArray, name: str, *, greatest: bool) -> tuple[Mask, Mask]:
+    """Where the older version's value is the one to be kept, and where the two cannot be compared."""
     before, after = pc.struct_field(old, name), pc.struct_field(new, name)
-    kept: npt.NDArray[np.bool_] = after.is_null().to_numpy(zero_copy_only=False).copy()
-    decimals = _decimals(new) & _decimals(old)
+    kept = _flags(after.is_null()).copy()
+    both = _flags(pc.and_(before.is_valid(), after.is_valid()))
+    compared = np.zeros(len(new), np.bool_)
+    same, decimals = _same_types(old, new), _decimals(new) & _decimals(old)
     for i in range(before.type.num_fields):
         left, right = before.field(i), after.field(i)
-        both = pc.and_(pc.and_(left.is_valid(), right.is_valid()), pc.and_(before.is_valid(), after.is_valid()))
-        at = np.flatnonzero(both.to_numpy(zero_copy_only=False))
+        at = np.flatnonzero(both & same & _flags(pc.and_(left.is_valid(), right.is_valid())))
         if not len(at) or left.type.num_fields != 1 or pa.types.is_list(left.type.field(0).type):
             continue
         a, b = (pc.struct_field(side, [0]).take(pa.array(at)) for side in (left, right))
@@ -97,26 +108,50 @@ def _taken_from_old(old: pa.StructArray, new: pa.StructArray, name: str, *, grea
             wins = wins.copy()
             wins[as_numbers] = _goes_further(*numbers, greatest=greatest)
         kept[at] = wins
-    return kept
+        compared[at] = True
+    return kept, both & ~compared
 
 
-def _goes_further(a: pa.Array, b: pa.Array, *, greatest: bool) -> npt.NDArray[np.bool_]:
+def _goes_further(a: pa.Array, b: pa.Array, *, greatest: bool) -> Mask:
     """Where ``a`` is less (or greater) than ``b``; NaN is the greatest of all."""
     found = (pc.greater if greatest else pc.less)(a, b)
     if pa.types.is_floating(a.type):
         found = pc.or_(found, pc.is_nan(a) if greatest else pc.and_not(pc.is_nan(b), pc.is_nan(a)))
-    result: npt.NDArray[np.bool_] = pc.fill_null(found, False).to_numpy(zero_copy_only=False)
-    return result
+    return _flags(found)
 
 
-def _decimals(payload: pa.StructArray) -> npt.NDArray[np.bool_]:
+def _unknown(payload: pa.StructArray) -> Mask:
+    """Where there are values and no bounds of them."""
+    bounded = pc.and_(*(pc.struct_field(payload, name).is_valid() for name, _ in _ENDS))
+    nothing = pc.equal(pc.struct_field(payload, "valueCount"), pc.struct_field(payload, "nullCount"))
+    return ~(_flags(bounded) | _flags(nothing))
+
+
+def _same_types(old: pa.StructArray, new: pa.StructArray) -> Mask:
+    """Where the types that both name, if they do, are those of values that compare."""
+    if "valueType" not in new.type.names:
+        return np.ones(len(new), np.bool_)
+    numbers = [pc.struct_field(side, ["valueType", "typeOrdinal"]) for side in (old, new)]
+    remarks = [pc.fill_null(pc.struct_field(side, ["valueType", "additionalInfo"]), "") for side in (old, new)]
+    plain = pc.and_(*(pc.is_in(side, value_set=_NUMBER_TYPES) for side in numbers))
+    same = pc.or_(plain, pc.and_(pc.equal(*numbers), pc.equal(*remarks)))
+    unnamed = pc.or_(*(side.is_null() for side in numbers))
+    return _flags(pc.or_(unnamed, pc.fill_null(same, False)))
+
+
+def _decimals(payload: pa.StructArray) -> Mask:
     """Which rows have decimals as bytes."""
     if "valueType" not in payload.type.names:
         return np.zeros(len(payload), np.bool_)
-    kinds = pc.struct_field(payload, ["valueType", "typeOrdinal"])
-    found: npt.NDArray[np.bool_] = pc.fill_null(pc.equal(kinds, _DECIMAL_TYPE), False).to_numpy(zero_copy_only=False)
-    return found
+    return _flags(pc.equal(pc.struct_field(payload, ["valueType", "typeOrdinal"]), DECIMAL_TYPE))
 
 
-def _flag(payload: pa.StructArray, name: str) -> pa.Array:
-    return pc.fill_null(pc.struct_field(payload, name), False)
+def _flag(payload: pa.StructArray, name: str) -> Mask:
+    if name not in payload.type.names:
+        return np.zeros(len(payload), np.bool_)
+    return _flags(pc.struct_field(payload, name))
+
+
+def _flags(mask: pa.Array) -> Mask:
+    flags: Mask = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
+    return flags

@@ -35,7 +35,6 @@ from pyhudi.metadata.home import (
     PARTITION_STATS,
     create_home,
     file_group_ids,
-    metadata_timeline,
 )
 from pyhudi.storage import join_path
 from pyhudi.table.fsview import FileSystemView
@@ -44,6 +43,7 @@ from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.table.properties import format_properties
 
 if TYPE_CHECKING:
+    from pyhudi.metadata.upkeep import Upkeep
     from pyhudi.storage import Storage
     from pyhudi.table.config import TableConfig
     from pyhudi.timeline.active import ActiveTimeline
@@ -81,52 +81,29 @@ def table_contents(storage: Storage, config: TableConfig, data: ActiveTimeline) 
     return Contents(files.combine_chunks(), live.combine_chunks(), view.partitions)
 
 
-def build_partitions(
-    storage: Storage,
-    config: TableConfig,
-    opts: Options,
-    data: ActiveTimeline,
-    partitions: Sequence[str],
-    columns: pa.Schema,
-    completion: Callable[[], str],
-) -> None:
+def build_partitions(upkeep: Upkeep, config: TableConfig, partitions: Sequence[str], columns: pa.Schema) -> None:
     """Build partitions of the metadata table anew, ``files`` among them or there already; they are not declared here.
 
-    Args:
-        data: the table's timeline; what is pending on it is left out.
-        partitions: in the order in which they are built.
-        columns: those that statistics are kept of.
-        completion: gives a new completion time (asked for from version 8 on).
+    What is pending on the table's timeline is left out. ``partitions`` are in the order in which they are built,
+    ``columns`` those that statistics are kept of.
     """
-    create_home(storage, config)
-    contents = table_contents(storage, config, data)
-    records = _Builder(storage, config, columns, contents)
+    create_home(upkeep.storage, config)
+    contents = table_contents(upkeep.storage, config, upkeep.data)
+    records = _Builder(upkeep.storage, config, columns, contents)
     for partition in partitions:
-        build_partition(
-            storage, config, partition, group_count(partition, opts), records.of(partition), data.timeline, completion
-        )
+        build_partition(upkeep, config, partition, group_count(partition, upkeep.opts), records.of(partition))
 
 
-def build_partition(
-    storage: Storage,
-    config: TableConfig,
-    partition: str,
-    groups: int,
-    records: Records,
-    data: Timeline,
-    completion: Callable[[], str],
-) -> None:
+def build_partition(upkeep: Upkeep, config: TableConfig, partition: str, groups: int, records: Records) -> None:
     """Build one partition of ``groups`` file groups with these records."""
-    version = config.version
-    active = metadata_timeline(storage, version)
-    instant = initial_instant(active.timeline, data, version)
+    version, storage = config.version, upkeep.storage
+    active = upkeep.own_timeline(config)
+    instant = initial_instant(active.timeline, upkeep.data.timeline, version)
     ids = prepare_folder(storage, partition, groups, instant, version)
     entry = begin(active, instant)
-    parts = records.by_group(groups)
-    if partition != FILES and not parts:
-        parts = {}
-    stats = [write_group_base(storage, partition, ids[n], instant, version, part) for n, part in sorted(parts.items())]
-    publish(active, entry, stats, version, completion() if version >= 8 else None, operation="BULK_INSERT_PREPPED")
+    parts = sorted(records.by_group(groups).items())
+    stats = [write_group_base(storage, partition, ids[n], instant, version, part) for n, part in parts]
+    publish(active, entry, stats, version, upkeep.completed_at(version), operation="BULK_INSERT_PREPPED")
 
 
 def prepare_folder(storage: Storage, partition: str, groups: int, instant: str, version: int) -> list[str]:

@@ -8,7 +8,6 @@ writer may die between any two steps; who rolls the write back rolls its delta c
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +18,12 @@ from pyhudi.config.values import MergeMode, TableType
 from pyhudi.errors import CorruptTableError, MetadataTableError
 from pyhudi.metadata.columns import indexed_columns
 from pyhudi.metadata.commits import commit_records
-from pyhudi.metadata.definitions import (
-    DEFAULT_PATH,
-    PATH_KEY,
-    column_stats_definition,
-    load_definitions,
-    store_definitions,
-)
+from pyhudi.metadata.declare import declare_partitions, drop_partitions
+from pyhudi.metadata.definitions import column_stats_definition, load_definitions
 from pyhudi.metadata.deltas import Records, begin, publish, write_group_delta
-from pyhudi.metadata.detach import METADATA_FOLDER, PARTITIONS, PARTITIONS_INFLIGHT, detach_metadata_table
+from pyhudi.metadata.detach import detach_metadata_table
 from pyhudi.metadata.groups import group_slices
-from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, metadata_timeline
+from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.indexdelta import RECORD_INDEX, IndexDelta, of_indexes_in_use
 from pyhudi.metadata.initialize import build_partitions
 from pyhudi.metadata.secondary import is_secondary, secondary_indexes
@@ -39,6 +33,7 @@ from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.timeline.columns import newest_columns
 
 if TYPE_CHECKING:
+    from pyhudi.metadata.upkeep import Upkeep
     from pyhudi.storage import Storage
     from pyhudi.table.config import TableConfig
     from pyhudi.timeline.active import ActiveTimeline
@@ -67,44 +62,29 @@ def without_unwanted(storage: Storage, config: TableConfig, opts: Options) -> Ta
 
 
 def record_commit(
-    storage: Storage,
-    config: TableConfig,
-    opts: Options,
-    data: ActiveTimeline,
-    instant: str,
-    metadata: CommitMetadata,
-    completion: Callable[[], str],
-    index: IndexDelta = _NOTHING,
+    upkeep: Upkeep, config: TableConfig, instant: str, metadata: CommitMetadata, index: IndexDelta = _NOTHING
 ) -> TableConfig:
     """Tell the metadata table of a write that is about to be completed; returns the table's configuration.
 
     A metadata table that is not there, or does not know what the table holds, is built anew; one that the options do
-    not want is taken away. Partitions that nobody keeps up to date here are taken out of use.
-
-    Args:
-        data: the table's timeline as it is now; ``instant`` is inflight on it. The caller holds the table's lock.
-        completion: gives a new completion time, later than all that are known (from version 8 on).
+    not want is taken away. Partitions that nobody keeps up to date here are taken out of use. ``instant`` is inflight
+    on the table's timeline.
     """
-    if not is_enabled(opts):
+    storage = upkeep.storage
+    if not is_enabled(upkeep.opts):
         return detach_metadata_table(storage, config)
     try:
-        return _record(storage, config, opts, data, instant, metadata, completion, index)
+        return _record(upkeep, config, instant, metadata, index)
     except CorruptTableError as failure:
         _log.warning("the metadata table of %s is built anew: %s", storage.root, failure)
         config = detach_metadata_table(storage, config)
-        return _record(storage, config, opts, data, instant, metadata, completion, index)
+        return _record(upkeep, config, instant, metadata, index)
 
 
 def _record(
-    storage: Storage,
-    config: TableConfig,
-    opts: Options,
-    data: ActiveTimeline,
-    instant: str,
-    metadata: CommitMetadata,
-    completion: Callable[[], str],
-    index: IndexDelta,
+    upkeep: Upkeep, config: TableConfig, instant: str, metadata: CommitMetadata, index: IndexDelta
 ) -> TableConfig:
+    storage, opts, data = upkeep.storage, upkeep.opts, upkeep.data
     config = _without_stale(storage, config, data)
     columns = _settled(storage, config, opts, data, columns_of(config, opts, metadata))
     if metadata.operation in _LEAVING_KEYS:
@@ -112,8 +92,8 @@ def _record(
         index = replace(index, partitions=index.partitions | left)
     index = of_indexes_in_use(storage, config, index)
     config = _without_unmaintained(storage, config, opts, index)
-    config = _with_all_wanted(storage, config, opts, data, columns, completion)
-    active = metadata_timeline(storage, config.version)
+    config = _with_all_wanted(upkeep, config, columns)
+    active = upkeep.own_timeline(config)
     drop_unfinished(storage, active, [i.requested for i in data.timeline.pending()], config)
     if instant in active.timeline:
         # left by an attempt that was given up
@@ -121,7 +101,7 @@ def _record(
     entry = begin(active, instant)
     records = commit_records(storage, config, metadata, instant, columns)
     stats = [*write_records(storage, config, active, instant, records), *index.stats]
-    publish(active, entry, stats, config.version, completion() if config.version >= 8 else None)
+    publish(active, entry, stats, config.version, upkeep.completed_at(config.version))
     return config
 
 
@@ -140,37 +120,23 @@ def write_records(
     return stats
 
 
-def build_all(
-    storage: Storage,
-    config: TableConfig,
-    opts: Options,
-    data: ActiveTimeline,
-    columns: pa.Schema,
-    completion: Callable[[], str],
-) -> TableConfig:
+def build_all(upkeep: Upkeep, config: TableConfig, columns: pa.Schema) -> TableConfig:
     """Build the metadata table of a table that has none; returns the table's configuration. What is pending on the
     table's timeline is left out."""
-    return _with_all_wanted(storage, detach_metadata_table(storage, config), opts, data, columns, completion)
+    return _with_all_wanted(upkeep, detach_metadata_table(upkeep.storage, config), columns)
 
 
-def build_wanted(
-    storage: Storage,
-    config: TableConfig,
-    opts: Options,
-    data: ActiveTimeline,
-    completion: Callable[[], str],
-    *,
-    only_if_none: bool = False,
-) -> TableConfig:
+def build_wanted(upkeep: Upkeep, config: TableConfig, *, only_if_none: bool = False) -> TableConfig:
     """Build what the options want of a metadata table, and is missing, outside of any write; returns the table's
-    configuration. The caller holds the table's lock; what is pending on the table's timeline ``data`` is left out.
-    ``only_if_none``: a metadata table that can be trusted is enough, whatever it has."""
+    configuration. What is pending on the table's timeline is left out. ``only_if_none``: a metadata table that can be
+    trusted is enough, whatever it has."""
+    storage, opts, data = upkeep.storage, upkeep.opts, upkeep.data
     config = _without_stale(storage, config, data)
     if only_if_none and FILES in config.metadata_partitions:
         return config
     newest = newest_columns(data)
     columns = pa.schema([]) if newest is None else columns_of(config, opts, newest[1])
-    return _with_all_wanted(storage, config, opts, data, _settled(storage, config, opts, data, columns), completion)
+    return _with_all_wanted(upkeep, config, _settled(storage, config, opts, data, columns))
 
 
 def columns_of(config: TableConfig, opts: Options, metadata: CommitMetadata) -> pa.Schema:
@@ -254,40 +220,11 @@ def _without_unmaintained(storage: Storage, config: TableConfig, opts: Options, 
     return drop_partitions(storage, config, gone) if gone else config
 
 
-def drop_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
-    """Take partitions of the metadata table out of use: first the property, so that nobody reads them any more, then
-    their definitions, so that nobody builds them again, then their files."""
-    _log.info("taking %s out of the metadata table of %s", ", ".join(partitions), storage.root)
-
-    def without(properties: dict[str, str]) -> None:
-        for key in (PARTITIONS, PARTITIONS_INFLIGHT):
-            named = [name for name in properties.get(key, "").split(",") if name]
-            if named:
-                properties[key] = ",".join(name for name in named if name not in partitions)
-
-    config = config.updated(storage, change=without)
-    if config.version >= 8:
-        definitions = load_definitions(storage, config)
-        left = {name: definition for name, definition in definitions.items() if name not in partitions}
-        if left != definitions:
-            store_definitions(storage, config, left)
-    for partition in partitions:
-        storage.delete_tree(f"{METADATA_FOLDER}/{partition}")
-    return config
-
-
-def _with_all_wanted(
-    storage: Storage,
-    config: TableConfig,
-    opts: Options,
-    data: ActiveTimeline,
-    columns: pa.Schema,
-    completion: Callable[[], str],
-) -> TableConfig:
+def _with_all_wanted(upkeep: Upkeep, config: TableConfig, columns: pa.Schema) -> TableConfig:
     """Build and declare the partitions that are missing, and statistics of other columns than are wanted now."""
+    storage = upkeep.storage
     declared = set(config.metadata_partitions)
-    wanted = wanted_partitions(config, opts)
-    needed = declared | set(wanted)
+    needed = declared | set(wanted_partitions(config, upkeep.opts))
     renewed = set()
     if config.version >= 8 and COLUMN_STATS in needed and columns.names:
         known = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []
@@ -300,22 +237,8 @@ def _with_all_wanted(
         return config
     if renewed & declared:
         config = drop_partitions(storage, config, sorted(renewed & declared))
-    build_partitions(storage, config, opts, data, missing, columns, completion)
-    return _declare(storage, config, missing, columns)
-
-
-def _declare(storage: Storage, config: TableConfig, built: Sequence[str], columns: pa.Schema) -> TableConfig:
-    changed: dict[str, str] = {}
-    if config.version >= 8 and COLUMN_STATS in built:
-        definitions = load_definitions(storage, config)
+    build_partitions(upkeep, config, missing, columns)
+    definitions = {}
+    if config.version >= 8 and COLUMN_STATS in missing:
         definitions[COLUMN_STATS] = column_stats_definition(columns.names, config.version)
-        store_definitions(storage, config, definitions)
-        if config.index_defs_path is None:
-            changed[PATH_KEY] = DEFAULT_PATH
-
-    def declare(properties: dict[str, str]) -> None:
-        named = {name for name in properties.get(PARTITIONS, "").split(",") if name}
-        properties[PARTITIONS] = ",".join(sorted(named | set(built)))
-        properties.update(changed)
-
-    return config.updated(storage, change=declare)
+    return declare_partitions(storage, config, missing, definitions)

@@ -1,110 +1,67 @@
-"""The current slice of each file group of the metadata table, and what is in it: what a compaction merges."""
+"""The file slices of the metadata table's partitions, and which blocks of their log files count.
+
+Readers and compactions see the same: what the ``counted`` instants have written, which are those of the metadata
+table's timeline as they see it (docs/format/metadata.md, section 6.3).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import FormatError
-from pyhudi.format.filenames import BASE, LOG, parse_names, split_paths
-from pyhudi.format.hfile import ENTRY_SCHEMA, HFileReader
-from pyhudi.format.log import BlockType, LogBlock, decode_deletes, scan_blocks
-from pyhudi.merge.logscan import BlockView, counted_blocks
-from pyhudi.metadata.deltas import Records
+from pyhudi.merge.logscan import BlockView
+from pyhudi.metadata.completeness import check_complete
 from pyhudi.metadata.detach import METADATA_FOLDER
-from pyhudi.metadata.fold import Version
-from pyhudi.metadata.visible import Visible
-from pyhudi.schema.columns import RECORD_KEY
-from pyhudi.storage import join_path
+from pyhudi.table.fsview import FileSystemView
+from pyhudi.table.groups import completions_of_archived, pending_slices
+from pyhudi.table.listing import list_files
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
+    from pyhudi.timeline.active import ActiveTimeline
+    from pyhudi.timeline.timeline import Timeline
+
+
+def current_slices(
+    storage: Storage, active: ActiveTimeline, counted: Timeline, partition: str, version: int
+) -> pa.Table:
+    """The latest slice of each file group of a partition (:data:`pyhudi.table.fsview.SLICE_SCHEMA`, paths those of the
+    table), in the order of file ids. One listing.
+
+    Raises:
+        MetadataTableError: files that instants have written are missing.
+    """
+    files, _ = list_files(storage, [f"{METADATA_FOLDER}/{partition}"])
+    check_complete(storage, active, counted, partition, files)
+    by_completion = version >= 8
+    view = FileSystemView(
+        files,
+        counted,
+        pending=_with_folder(pending_slices(active, active.timeline)),
+        by_completion=by_completion,
+        archived=completions_of_archived(storage, active, files, counted) if by_completion else None,
+    )
+    return view.latest_slices().sort_by("file_id")
+
+
+def block_view(counted: Timeline, version: int) -> BlockView:
+    """What of the log files of slices counts: of version 8 and later all, since names have told what is committed."""
+    return BlockView() if version >= 8 else BlockView(committed=_Counted(counted))
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataSlice:
-    """One file group of a partition as it is now: names of its base file (None: it has none) and of its log files, in
-    the order in which they are merged."""
+class _Counted:
+    """The instants of a metadata table of version 6 whose blocks count."""
 
-    partition: str
-    file_id: str
-    base_instant: str
-    base: str | None
-    logs: Sequence[str]
+    timeline: Timeline
+
+    def __contains__(self, instant: object) -> bool:
+        return isinstance(instant, str) and self.timeline.contains_or_before_start(instant)
 
 
-def current_slices(storage: Storage, partition: str, visible: Visible, version: int) -> list[MetadataSlice]:
-    """The slices of a partition, one for each file group. One listing."""
-    names = split_paths(storage.list(join_path(METADATA_FOLDER, partition))["path"])[1]
-    files = parse_names(names)
-    files = files.filter(pc.is_in(files["kind"], value_set=pa.array([BASE, LOG]))).to_pylist()
-    found = []
-    for file_id in sorted({file["file_id"] for file in files}):
-        mine = [file for file in files if file["file_id"] == file_id]
-        bases = [f for f in mine if f["kind"] == BASE and visible.shows_base(f["instant"])]
-        base = max(bases, key=lambda f: (f["instant"], f["token"]), default=None)
-        logs = [f for f in mine if f["kind"] == LOG]
-        if version >= 8:
-            since = "" if base is None else base["instant"]
-            logs = [f for f in logs if visible.shows(f["instant"]) and visible.completion(f["instant"]) >= since]
-            logs.sort(key=lambda f: (visible.completion(f["instant"]), f["log_version"], f["token"] or ""))
-        else:
-            pending = [f for f in logs if not visible.is_pending(f["instant"])]
-            since = base["instant"] if base is not None else max((f["instant"] for f in pending), default="")
-            logs = sorted((f for f in pending if f["instant"] == since), key=lambda f: f["log_version"])
-        instant = base["instant"] if base is not None else min((f["instant"] for f in logs), default="")
-        found.append(
-            MetadataSlice(
-                partition, file_id, instant, None if base is None else base["name"], [f["name"] for f in logs]
-            )
-        )
-    return found
-
-
-def read_slice(storage: Storage, one: MetadataSlice, visible: Visible) -> list[Version]:
-    """All that counts of a slice, oldest first.
-
-    Raises:
-        FormatError: a file is damaged.
-        NotFoundError: a file is gone.
-    """
-    folder = join_path(METADATA_FOLDER, one.partition)
-    versions = []
-    if one.base is not None:
-        with storage.open_input(join_path(folder, one.base)) as source:
-            versions.append(_of_hfile(HFileReader(source), None))
-    with ExitStack() as stack:
-        blocks: list[LogBlock] = []
-        for name in one.logs:
-            source = stack.enter_context(storage.open_input(join_path(folder, name)))
-            blocks += scan_blocks(source)
-        versions += [_of_block(block) for block in counted_blocks(blocks, BlockView(committed=visible))]
-    return versions
-
-
-def _of_block(block: LogBlock) -> Version:
-    if block.type is BlockType.DELETE:
-        keys = decode_deletes(block, pa.schema([])).combine_chunks()[RECORD_KEY]
-        deletes = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
-        return Version(Records(deletes=deletes.cast(pa.string())), "")
-    if block.type is not BlockType.HFILE_DATA:
-        raise FormatError(f"a log file of the metadata table has a block of type {block.type.name}")
-    return _of_hfile(HFileReader(block.content()), block.schema)
-
-
-def _of_hfile(reader: HFileReader, schema: str | None) -> Version:
-    schema = schema or reader.schema
-    if schema is None:
-        raise FormatError("an HFile of the metadata table has no schema")
-    entries = pa.Table.from_batches(reader.batches(), ENTRY_SCHEMA).combine_chunks()
-    keys, values = (_flat(entries[name]) for name in ("key", "value"))
-    return Version(Records(keys.cast(pa.string()), values), schema)
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks()
+def _with_folder(pending: pa.Table) -> pa.Table:
+    """Slices opened by compactions of a metadata table, in paths of the table."""
+    return pending.set_column(0, "partition", pc.binary_join_element_wise(METADATA_FOLDER, pending["partition"], "/"))

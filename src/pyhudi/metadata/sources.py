@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 CACHE = BlockCache()
 """Blocks of base files and of log files, and what their headers and indexes say."""
 
+NO_CACHE = BlockCache(0)
+"""Keeps nothing: for what is read once."""
+
 _READER_BYTES = 16 * 1024
 """About what an open HFile takes, besides its index."""
 
@@ -63,37 +66,40 @@ class StorageRanges:
         return memoryview(self._storage.read_range(self._path, offset, length))
 
 
-def slice_sources(storage: Storage, row: Mapping[str, Any], view: BlockView) -> Iterator[Source]:
-    """Yield what a file slice (a row of `SLICE_SCHEMA`) consists of, in the order in which it is merged.
+def slice_sources(
+    storage: Storage, row: Mapping[str, Any], view: BlockView, cache: BlockCache = CACHE
+) -> Iterator[Source]:
+    """Yield what a file slice (a row of `SLICE_SCHEMA`) consists of, in the order in which it is merged. ``cache``
+    keeps what is read.
 
     Raises:
         FormatError: a file is damaged, or has blocks that metadata tables do not have.
         StorageError: a file cannot be read.
     """
     if row["base_path"] is not None:
-        yield _base(storage, row["base_path"], row["base_size"])
+        yield _base(storage, row["base_path"], row["base_size"], cache)
     blocks: list[LogBlock] = []
     names: dict[int, tuple[str, int]] = {}
     for path, size in zip(row["log_paths"] or (), row["log_sizes"] or (), strict=True):
-        for block in _log(storage, path, size):
+        for block in _log(storage, path, size, cache):
             names[id(block)] = (path, size)
             blocks.append(block)
     for block in counted_blocks(blocks, view):
-        yield _block(storage, block, names[id(block)])
+        yield _block(storage, block, names[id(block)], cache)
 
 
-def _base(storage: Storage, path: str, size: int) -> HFileSource:
+def _base(storage: Storage, path: str, size: int, cache: BlockCache) -> HFileSource:
     key = (storage.root, path, size)
 
     def make() -> tuple[HFileSource, int]:
-        reader = HFileReader(StorageRanges(storage, path, size), cache=CACHE, name=key)
+        reader = HFileReader(StorageRanges(storage, path, size), cache=cache, name=key)
         return _with_schema(reader, reader.schema, path), _READER_BYTES
 
-    source: HFileSource = CACHE.get(key, make)
+    source: HFileSource = cache.get(key, make)
     return source
 
 
-def _log(storage: Storage, path: str, size: int) -> list[LogBlock]:
+def _log(storage: Storage, path: str, size: int, cache: BlockCache) -> list[LogBlock]:
     def make() -> tuple[list[LogBlock], int]:
         data = storage.read_range(path, 0, size)
         if len(data) != size:
@@ -103,11 +109,11 @@ def _log(storage: Storage, path: str, size: int) -> list[LogBlock]:
             raise FormatError(f"{path} is damaged: it has bytes that are no block")
         return found, size
 
-    blocks: list[LogBlock] = CACHE.get((storage.root, path, size, "log"), make)
+    blocks: list[LogBlock] = cache.get((storage.root, path, size, "log"), make)
     return blocks
 
 
-def _block(storage: Storage, block: LogBlock, file: tuple[str, int]) -> Source:
+def _block(storage: Storage, block: LogBlock, file: tuple[str, int], cache: BlockCache) -> Source:
     key = (storage.root, *file, block.offset)
 
     def make() -> tuple[Source, int]:
@@ -117,10 +123,10 @@ def _block(storage: Storage, block: LogBlock, file: tuple[str, int]) -> Source:
             return DeleteSource(keys), keys.nbytes
         if block.type is not BlockType.HFILE_DATA:
             raise FormatError(f"{file[0]} has a block of type {block.type.name}, which metadata tables do not have")
-        reader = HFileReader(block.content(), cache=CACHE, name=key)
+        reader = HFileReader(block.content(), cache=cache, name=key)
         return _with_schema(reader, block.schema or reader.schema, file[0]), _READER_BYTES
 
-    source: Source = CACHE.get(key, make)
+    source: Source = cache.get(key, make)
     return source
 
 

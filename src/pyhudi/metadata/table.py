@@ -15,23 +15,18 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError, HudiError, MetadataTableError
 from pyhudi.format.avrosteps import Wanted
 from pyhudi.format.hfile import ENTRY_SCHEMA
-from pyhudi.merge.logscan import BlockView
 from pyhudi.metadata import keys as key_texts
-from pyhudi.metadata.completeness import check_complete
 from pyhudi.metadata.detach import METADATA_FOLDER
-from pyhudi.metadata.payloads import Version, merge_versions
+from pyhudi.metadata.fold import Version, fold, gone
 from pyhudi.metadata.records import PAYLOADS, decode, decoded_schema, with_schema
+from pyhudi.metadata.slices import block_view, current_slices
 from pyhudi.metadata.sources import DeleteSource, HFileSource, slice_sources
 from pyhudi.metadata.trust import MetadataTimeline, open_timeline
-from pyhudi.table.fsview import FileSystemView
-from pyhudi.table.groups import completions_of_archived, pending_slices
-from pyhudi.table.listing import list_files
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.config import TableConfig
     from pyhudi.timeline.active import ActiveTimeline
-    from pyhudi.timeline.timeline import Timeline
 
 KEY = "key"
 Payloads = Iterable[str] | Mapping[str, Wanted]
@@ -118,22 +113,12 @@ class MetadataTable:
     def _load_groups(self, partition: str) -> pa.Table:
         if partition not in self.partitions:
             raise MetadataTableError(f"the table declares no metadata partition {partition!r}")
-        folder = f"{METADATA_FOLDER}/{partition}"
         counted, active = self.timeline.counted, self.timeline.active
-        files, _ = list_files(self.storage, [folder])
-        check_complete(self.storage, active, counted, partition, files)
-        by_completion = self.config.version >= 8
-        view = FileSystemView(
-            files,
-            counted,
-            pending=_with_folder(pending_slices(active, active.timeline)),
-            by_completion=by_completion,
-            archived=completions_of_archived(self.storage, active, files, counted) if by_completion else None,
-        )
-        slices = view.latest_slices().sort_by("file_id")
+        slices = current_slices(self.storage, active, counted, partition, self.config.version)
+        folder = self.storage.uri(f"{METADATA_FOLDER}/{partition}")
         if not slices.num_rows:
-            raise MetadataTableError(f"{self.storage.uri(folder)} has no committed files, though it is declared")
-        _check_numbers(slices["file_id"].to_pylist(), self.storage.uri(folder))
+            raise MetadataTableError(f"{folder} has no committed files, though it is declared")
+        _check_numbers(slices["file_id"].to_pylist(), folder)
         return slices
 
     def _numbers(self, partition: str, keys: pa.Array, groups: int) -> np.ndarray[Any, Any]:
@@ -200,25 +185,23 @@ class MetadataTable:
         payloads: Payloads,
         keep: Callable[[pa.Array], pa.Array] | None,
     ) -> pa.Table:
-        schema = decoded_schema(self.config.version, payloads)
-        versions: list[Version] = []
-        for source in slice_sources(self.storage, group, self._view()):
+        versions = []
+        view = block_view(self.timeline.counted, self.config.version)
+        for source in slice_sources(self.storage, group, view):
             if isinstance(source, DeleteSource):
-                gone = source.keys if keep is None else source.keys.filter(keep(source.keys))
-                versions.append(gone)
+                deletes = source.keys if keep is None else source.keys.filter(keep(source.keys))
+                versions.append(Version(deletes=deletes))
                 continue
             entries = read(source)
-            if not entries.num_rows:
-                continue
-            table = with_schema(decode(entries["value"], source.schema, payloads), schema)
-            versions.append(table.add_column(0, KEY, _texts(entries["key"])))
-        return merge_versions(versions, _keyed(schema))
-
-    def _view(self) -> BlockView:
-        if self.config.version >= 8:
-            # names of log files have told what is committed
-            return BlockView()
-        return BlockView(committed=_Counted(self.timeline.counted))
+            if entries.num_rows:
+                versions.append(Version(_texts(entries["key"]), entries["value"], source.schema))
+        schema = decoded_schema(self.config.version, payloads)
+        tables = [self._nothing(payloads)]
+        for part in fold(versions, self.config.version):
+            table = with_schema(decode(part.values, part.schema, payloads), schema).add_column(0, KEY, part.keys)
+            deleted = gone(table)
+            tables.append(table.filter(pc.invert(deleted)) if pc.any(deleted).as_py() else table)
+        return pa.concat_tables(tables)
 
     def _nothing(self, payloads: Payloads) -> pa.Table:
         return _keyed(decoded_schema(self.config.version, payloads)).empty_table()
@@ -226,16 +209,6 @@ class MetadataTable:
 
 def _keyed(schema: pa.Schema) -> pa.Schema:
     return schema.insert(0, pa.field(KEY, pa.string()))
-
-
-class _Counted:
-    """The instants of a metadata table of version 6 whose blocks count."""
-
-    def __init__(self, timeline: Timeline) -> None:
-        self._timeline = timeline
-
-    def __contains__(self, instant: object) -> bool:
-        return isinstance(instant, str) and self._timeline.contains_or_before_start(instant)
 
 
 def _check_numbers(file_ids: list[str], folder: str) -> None:
@@ -249,11 +222,6 @@ def _check_numbers(file_ids: list[str], folder: str) -> None:
     for prefix, numbers in counts.items():
         if sorted(numbers) != list(range(len(numbers))):
             raise MetadataTableError(f"{folder} has only the file groups {sorted(numbers)} of {prefix}")
-
-
-def _with_folder(pending: pa.Table) -> pa.Table:
-    """Slices opened by compactions of a metadata table, in paths of the table."""
-    return pending.set_column(0, "partition", pc.binary_join_element_wise(METADATA_FOLDER, pending["partition"], "/"))
 
 
 def _table(batches: Iterable[pa.RecordBatch]) -> pa.Table:

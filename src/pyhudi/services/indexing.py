@@ -19,6 +19,7 @@ from pyhudi.metadata.declare import declare_partitions, drop_partitions
 from pyhudi.metadata.indexdelta import RECORD_INDEX
 from pyhudi.metadata.maintain import build_wanted, is_enabled
 from pyhudi.metadata.secondary import SECONDARY, secondary_definition
+from pyhudi.metadata.upkeep import Upkeep
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import table_schema
 from pyhudi.services.indexes import IndexRequest, indexes_of, partitions_to_drop, wanted_options
@@ -114,7 +115,8 @@ def build_index(
 
 def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -> Sequence[str]:
     storage, before = table.storage, table.config
-    config = build_wanted(storage, before, table.opts, table.data, table.completion, only_if_none=request.needs_spark)
+    upkeep = Upkeep(storage, table.opts, table.data, table.completion)
+    config = build_wanted(upkeep, before, only_if_none=request.needs_spark)
     if request.needs_spark:
         assert builder is not None
         at = LockedTable(storage, config, table.opts, table.data, table.completion)

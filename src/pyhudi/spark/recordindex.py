@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,9 +20,9 @@ from pyhudi.config import Options, options
 from pyhudi.errors import MetadataTableError, UnsupportedTableError
 from pyhudi.format.columns import RECORD_KEY
 from pyhudi.index.locations import group_count
-from pyhudi.metadata.definitions import DEFAULT_PATH, PATH_KEY, load_definitions, store_definitions
+from pyhudi.metadata.declare import declare_partitions
+from pyhudi.metadata.definitions import load_definitions
 from pyhudi.metadata.deltas import GroupSlice, begin, publish
-from pyhudi.metadata.detach import PARTITIONS
 from pyhudi.metadata.groups import group_slices
 from pyhudi.metadata.home import FILES, metadata_timeline
 from pyhudi.metadata.indexdelta import IndexDelta
@@ -165,7 +165,8 @@ def build_record_index(
     keys = file_keys(spark, storage, files, number, tasks)
     stats = write_keys(keys, files, Target(storage, instant, version, groups, first=True), tasks) if paths else []
     publish(active, entry, stats, version, completion() if version >= 8 else None, operation="BULK_INSERT_PREPPED")
-    return _declare(storage, config)
+    definitions = {PARTITION: _definition()} if version >= 9 else {}
+    return declare_partitions(storage, config, [PARTITION], definitions)
 
 
 def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) -> bool:
@@ -205,25 +206,12 @@ def _files(
     return pa.table([partitions, file_ids, paths, times, numbers], names=names).combine_chunks()
 
 
-def _declare(storage: Storage, config: TableConfig) -> TableConfig:
-    changed: dict[str, str] = {}
-    if config.version >= 9:
-        definitions = load_definitions(storage, config)
-        definitions[PARTITION] = {
-            "indexName": PARTITION,
-            "indexType": PARTITION,
-            "indexFunction": "",
-            "sourceFields": [],
-            "indexOptions": {_PARTITIONED: "false"},
-            "version": "V1",
-        }
-        store_definitions(storage, config, definitions)
-        if config.index_defs_path is None:
-            changed[PATH_KEY] = DEFAULT_PATH
-
-    def declare(properties: dict[str, str]) -> None:
-        named = {name for name in properties.get(PARTITIONS, "").split(",") if name}
-        properties[PARTITIONS] = ",".join(sorted(named | {PARTITION}))
-        properties.update(changed)
-
-    return config.updated(storage, change=declare)
+def _definition() -> dict[str, Any]:
+    return {
+        "indexName": PARTITION,
+        "indexType": PARTITION,
+        "indexFunction": "",
+        "sourceFields": [],
+        "indexOptions": {_PARTITIONED: "false"},
+        "version": "V1",
+    }

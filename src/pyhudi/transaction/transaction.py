@@ -26,6 +26,7 @@ from pyhudi.metadata.maintain import (
     without_unwanted,
 )
 from pyhudi.metadata.serve import serve
+from pyhudi.metadata.upkeep import Upkeep
 from pyhudi.storage.locking import LingeringLock
 from pyhudi.table.config import TableConfig
 from pyhudi.timeline import heartbeat
@@ -233,21 +234,16 @@ class Transaction:
     def _tell_metadata_table(
         self, metadata: CommitMetadata, active: ActiveTimeline, slot: Slot, index: IndexDelta | None
     ) -> None:
-        self.config = record_commit(
-            self.storage,
-            self.config,
-            self.typed_options,
-            active,
-            self.instant,
-            metadata,
-            lambda: slot.take(newest(active)),
-            index or IndexDelta(),
-        )
+        upkeep = self._upkeep(active, slot)
+        self.config = record_commit(upkeep, self.config, self.instant, metadata, index or IndexDelta())
+
+    def _upkeep(self, active: ActiveTimeline, slot: Slot) -> Upkeep:
+        return Upkeep(self.storage, self.typed_options, active, lambda: slot.take(newest(active)))
 
     def _serve_metadata_table(self, active: ActiveTimeline, slot: Slot) -> None:
         """Services of the metadata table. The write is committed by now, whatever happens here."""
         try:
-            serve(self.storage, self.config, self.typed_options, active, lambda: slot.take(newest(active)))
+            serve(self._upkeep(active, slot), self.config)
         except Exception as failure:  # the next commit tries again
             _log.warning("the metadata table of %s was not compacted: %s", self.storage.root, failure)
 
@@ -261,7 +257,7 @@ class Transaction:
             active = ActiveTimeline.load(self.storage, config.layout)
             columns = columns_of(config, self.typed_options, metadata)
             with self._generator.reserve(locked=True) as slot:
-                build_all(self.storage, config, self.typed_options, active, columns, lambda: slot.take(newest(active)))
+                build_all(self._upkeep(active, slot), config, columns)
         except Exception as failure:  # the next write tries again
             _log.warning("the table at %s has no metadata table yet: %s", self.storage.root, failure)
 

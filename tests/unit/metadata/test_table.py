@@ -13,10 +13,7 @@ import pytest
 from pyhudi.errors import MetadataTableError, MetadataTableWarning
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.files import list_from_metadata
-from pyhudi.metadata.payloads import merge_versions
-from pyhudi.metadata.records import RecordType, decode, encode, payload_type, record_schema
 from pyhudi.metadata.sources import CACHE
-from pyhudi.metadata.stats_values import unwrap, wrap
 from pyhudi.metadata.table import MetadataTable
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.table.fsview import FileSystemView
@@ -158,63 +155,6 @@ def test_a_delta_commit_of_an_unfinished_write_is_not_seen(path: Path):
     assert not new
     assert rows(path) == rows(path, OFF)
     assert sum(map(len, keys.values())) >= sum(after.scan(p).num_rows for p in after.partitions)
-
-
-def lists(*entries: tuple[str, list[tuple[str, int, bool]]]) -> pa.Table:
-    maps = [[(name, {"size": size, "isDeleted": gone}) for name, size, gone in files] for _, files in entries]
-    values = encode(RecordType.FILES, pa.array(maps, payload_type(RecordType.FILES, 9)), 9)
-    return decode(values, record_schema(9)).add_column(0, "key", pa.array([key for key, _ in entries], pa.string()))
-
-
-def test_merging_of_file_lists():
-    versions = [
-        lists(
-            ("p", [("a", 5, False), ("b", 7, False), ("c", 1, False)]),
-            ("q", [("x", 1, False)]),
-            ("r", [("y", 1, False)]),
-        ),
-        lists(("p", [("a", 0, True), ("b", 3, False), ("d", 0, True)])),
-        pa.array(["r"]),
-        lists(("p", [("d", 4, False), ("e", 2, False)]), ("r", [("z", 9, False)])),
-    ]
-    merged = {row["key"]: row["filesystemMetadata"] for row in merge_versions(versions, versions[0].schema).to_pylist()}
-    sizes = {key: {name: info["size"] for name, info in files} for key, files in merged.items()}
-    assert sizes == {"p": {"b": 7, "c": 1, "d": 4, "e": 2}, "q": {"x": 1}, "r": {"z": 9}}
-    assert merge_versions([versions[0], pa.array(["p", "q", "r"])], versions[0].schema).num_rows == 0
-
-
-def stats(keys: list[str], low: list, high: list, nulls: list[int], **more: list) -> pa.Table:
-    columns = {
-        "minValue": wrap(pa.array(low, pa.int64()), 9),
-        "maxValue": wrap(pa.array(high, pa.int64()), 9),
-        "valueCount": pa.array([10] * len(keys)),
-        "nullCount": pa.array(nulls),
-        "isDeleted": pa.array(more.get("gone", [False] * len(keys))),
-        "isTightBound": pa.array(more.get("tight", [False] * len(keys))),
-    }
-    values = encode(RecordType.COLUMN_STATS, pa.table(columns), 9)
-    return decode(values, record_schema(9)).add_column(0, "key", pa.array(keys))
-
-
-def test_merging_of_statistics():
-    versions = [
-        stats(["a", "b", "c", "d"], [1, 1, 1, None], [5, 5, 5, None], [0, 0, 0, 10]),
-        stats(
-            ["a", "b", "c", "d"],
-            [3, 3, 3, 2],
-            [9, 9, 9, 4],
-            [1] * 4,
-            gone=[False, True, False, False],
-            tight=[False, False, True, False],
-        ),
-    ]
-    merged = merge_versions(versions, versions[0].schema).sort_by("key").combine_chunks()
-    assert merged["key"].to_pylist() == ["a", "c", "d"]
-    payload = merged["ColumnStatsMetadata"].chunk(0)
-    low, high = (unwrap(payload.field(side), pa.int64())[0].to_pylist() for side in ("minValue", "maxValue"))
-    assert (low, high) == ([1, 3, 2], [9, 9, 4])
-    assert payload.field("nullCount").to_pylist() == [1, 1, 11]
-    assert payload.field("valueCount").to_pylist() == [20, 10, 20]
 
 
 def test_validation(path: Path):
