@@ -101,6 +101,8 @@ def parse_names(names: pa.Array | pa.ChunkedArray) -> pa.Table:
         flat = flat.cast(pa.string())
     hidden = pc.starts_with(flat, ".")
     base = _extracted(flat, pc.invert(hidden), _PLAIN_BASE, _BASE_PATTERN)
+    if not base.null_count:
+        return _all_base(flat, base)
     log = _extracted(flat, hidden, _PLAIN_LOG, _LOG_PATTERN)
     is_base, is_log = pc.is_valid(base), pc.is_valid(log)
     is_cdc = pc.and_(is_log, pc.equal(pc.struct_field(log, "cdc"), ".cdc"))
@@ -116,6 +118,18 @@ def parse_names(names: pa.Array | pa.ChunkedArray) -> pa.Table:
         pc.coalesce(pc.struct_field(base, "instant"), pc.struct_field(log, "instant")),
         pc.coalesce(pc.struct_field(base, "ext"), pc.if_else(is_log, "log", pa.scalar(None, pa.string()))),
         pc.struct_field(log, "version").cast(pa.int32()),
+    ]
+    return pa.Table.from_arrays(columns, schema=NAME_SCHEMA)
+
+
+def _all_base(names: pa.Array, found: pa.StructArray) -> pa.Table:
+    """The table of names that are all those of base files."""
+    count = len(names)
+    columns = [
+        names,
+        pa.repeat(pa.scalar(BASE), count),
+        *(pc.struct_field(found, part) for part in ("file_id", "token", "instant", "ext")),
+        pa.nulls(count, pa.int32()),
     ]
     return pa.Table.from_arrays(columns, schema=NAME_SCHEMA)
 

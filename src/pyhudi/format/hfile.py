@@ -10,19 +10,19 @@ import functools
 import itertools
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
 from pyhudi.format import hfileblocks as blocks
-from pyhudi.format.gather import gather
 from pyhudi.format.hfilecache import BlockCache
+from pyhudi.format.hfileentries import ENTRY_SCHEMA, Entries
 from pyhudi.format.hfileindex import IndexEntry, leaf_entries, meta_entries, root_entries
 from pyhudi.format.ranges import RangeReader, Source, open_ranges, read_exactly
+
+__all__ = ["ENTRY_SCHEMA", "KEY_FIELD", "SCHEMA_KEY", "HFileReader"]
 
 SCHEMA_KEY = "schema"
 """Entry of the file info that holds the Avro schema of the values."""
@@ -30,15 +30,15 @@ SCHEMA_KEY = "schema"
 KEY_FIELD = "key"
 """Field of Avro values that is stored empty, because the key has its text."""
 
-ENTRY_SCHEMA = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
-"""What `HFileReader.batches` and `HFileReader.lookup` give, in the order of the keys."""
-
 _INT = struct.Struct(">i")
-_ENTRY_HEAD = 8
-"""Length of the key and of the value, four bytes each."""
-_KEY_EXTRA = 2 + len(blocks.KEY_TAIL)
 _VERSION_WITH_SEQUENCE = 1
 """Value of KEY_VALUE_VERSION that says that a sequence number follows each value."""
+_RUN_BLOCKS, _RUN_BYTES = 64, 1 << 20
+"""Up to so many blocks, and bytes of them on disk, are read and taken apart at once: most of the work is the same for
+one block and for many."""
+_KEPT_BLOCKS, _KEPT_BYTES = 16, 4 << 20
+"""Blocks go into the cache if up to so many are wanted at once, or of files with up to so many bytes of them; who reads
+most of a large file would only drive out what is asked for again."""
 
 
 class HFileReader:
@@ -75,7 +75,7 @@ class HFileReader:
         info, _ = blocks.read_block(
             opened[trailer.file_info_offset - start :], (blocks.FILE_INFO_MAGIC,), trailer.codec
         )
-        self._info = _parse_info(info)
+        self._info = blocks.parse_file_info(info)
         if "hfile.MAX_TAGS_LEN" in self._info:
             raise FormatError("an HFile with tags, which Hudi does not write")
         version = self._info.get("KEY_VALUE_VERSION", b"")
@@ -129,16 +129,17 @@ class HFileReader:
         return entries
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield all entries in order of their keys (`ENTRY_SCHEMA`), a batch a block.
+        """Yield all entries in order of their keys (`ENTRY_SCHEMA`), in batches of one block or several.
 
         Raises:
             FormatError: a block is broken, or the file has not as many entries as it says.
         """
         count = 0
-        for entry in self.index:
-            batch = self._entries(entry)
-            count += batch.num_rows
-            yield batch
+        keep = self._keeps(len(self.index))
+        for run in self._runs(range(len(self.index))):
+            for batch in self._kept(run) if keep else [self._parsed(run).batch()]:
+                count += batch.num_rows
+                yield batch
         if count != self.num_entries:
             raise FormatError(f"an HFile of {self.num_entries} entries has {count}")
 
@@ -146,10 +147,15 @@ class HFileReader:
         """Return the entries with any of these keys (text or bytes); reads only the blocks where they can be."""
         wanted = pc.unique(keys.cast(pa.binary())).drop_null()
         wanted = wanted.take(pc.sort_indices(wanted))
+        asked = dict(_by_block(self._firsts, wanted))
         tables = []
-        for i, part in _by_block(self._firsts, wanted):
-            batch = self._entries(self.index[i])
-            tables.append(batch.filter(pc.is_in(batch["key"], value_set=part)))
+        keep = self._keeps(len(asked))
+        for run in self._runs(list(asked)):
+            if keep:
+                for number, batch in zip(run, self._kept(run), strict=True):
+                    tables.append(batch.filter(pc.is_in(batch["key"], value_set=asked[number])))
+            else:
+                tables.append(self._parsed(run).having(pa.concat_arrays([asked[number] for number in run])))
         return pa.Table.from_batches(tables, ENTRY_SCHEMA)
 
     def prefix(self, prefix: bytes) -> pa.Table:
@@ -158,56 +164,100 @@ class HFileReader:
 
     def prefixes(self, prefixes: Iterable[bytes]) -> pa.Table:
         """Return the entries whose keys begin with any of these; reads only the blocks where they can be, each once."""
-        batches: dict[int, list[pa.RecordBatch]] = {}
-        last_batch: tuple[int, pa.RecordBatch] | None = None
         # none that another one begins: entries are given once
         apart: list[bytes] = []
         for prefix in sorted(set(prefixes)):
             if not apart or not prefix.startswith(apart[-1]):
                 apart.append(prefix)
+        asked: dict[int, list[bytes]] = {}
         for prefix in apart:
             start = max(0, bisect_left(self._firsts, prefix) - 1)
-            for i in range(start, len(self.index)):
-                if self._firsts[i] > prefix and not self._firsts[i].startswith(prefix):
+            for number in range(start, len(self.index)):
+                if self._firsts[number] > prefix and not self._firsts[number].startswith(prefix):
                     break
-                if last_batch is None or last_batch[0] != i:
-                    last_batch = (i, self._entries(self.index[i]))
-                batch = last_batch[1]
-                found = _span(batch["key"], prefix)
-                if found[1] > found[0]:
-                    batches.setdefault(i, []).append(batch.slice(found[0], found[1] - found[0]))
-        return pa.Table.from_batches([batch for parts in batches.values() for batch in parts], ENTRY_SCHEMA)
+                asked.setdefault(number, []).append(prefix)
+        found = []
+        keep = self._keeps(len(asked))
+        for run in self._runs(list(asked)):
+            if keep:
+                parts = list(zip(self._kept(run), (asked[number] for number in run), strict=True))
+            else:
+                parts = [(self._parsed(run).batch(), list(dict.fromkeys(p for number in run for p in asked[number])))]
+            for batch, mine in parts:
+                spans = [(prefix, _span(batch["key"], prefix)) for prefix in mine]
+                found += [batch.slice(start, end - start) for _, (start, end) in spans if end > start]
+        return pa.Table.from_batches(found, ENTRY_SCHEMA)
 
     @functools.cached_property
     def _firsts(self) -> list[bytes]:
         """The first key of each block."""
         return [entry.key for entry in self.index]
 
+    def _keeps(self, count: int) -> bool:
+        """Whether so many blocks are worth keeping."""
+        if self._cache is None:
+            return False
+        return count <= _KEPT_BLOCKS or self._trailer.load_on_open_offset <= _KEPT_BYTES
+
+    def _runs(self, numbers: Sequence[int]) -> Iterator[list[int]]:
+        """Blocks (their numbers, ascending) in groups that are read at once."""
+        run: list[int] = []
+        size = 0
+        for number in numbers:
+            size += self.index[number].size
+            if run and (size > _RUN_BYTES or len(run) >= _RUN_BLOCKS):
+                yield run
+                run, size = [], self.index[number].size
+            run.append(number)
+        if run:
+            yield run
+
+    def _parsed(self, run: list[int]) -> Entries:
+        """The entries of several blocks; those that lie one behind the other are read at once."""
+        parts: list[bytes] = []
+        stretch: list[IndexEntry] = []
+        for entry in map(self.index.__getitem__, run):
+            if stretch and entry.offset != stretch[-1].offset + stretch[-1].size:
+                parts += self._payloads(stretch)
+                stretch = []
+            stretch.append(entry)
+        parts += self._payloads(stretch)
+        return Entries.parse(parts, has_sequence=self._has_sequence)
+
+    def _payloads(self, stretch: list[IndexEntry]) -> Iterator[bytes]:
+        first, last = stretch[0], stretch[-1]
+        data = read_exactly(self._ranges, first.offset, last.offset + last.size - first.offset)
+        for entry in stretch:
+            at = entry.offset - first.offset
+            yield blocks.read_block(data[at : at + entry.size], (blocks.DATA_MAGIC,), self._trailer.codec)[0]
+
     def _payload(self, entry: IndexEntry, magics: tuple[bytes, ...]) -> bytes:
         data = read_exactly(self._ranges, entry.offset, entry.size)
         return blocks.read_block(data, magics, self._trailer.codec)[0]
 
-    def _entries(self, entry: IndexEntry) -> pa.RecordBatch:
-        if self._cache is None:
-            return self._decoded(entry)
-        batch: pa.RecordBatch = self._cache.get((self._name, entry.offset), lambda: self._with_size(entry))
-        return batch
-
-    def _with_size(self, entry: IndexEntry) -> tuple[pa.RecordBatch, int]:
-        batch = self._decoded(entry)
-        return batch, batch.nbytes
-
-    def _decoded(self, entry: IndexEntry) -> pa.RecordBatch:
-        data = self._payload(entry, (blocks.DATA_MAGIC,))
-        return _parse_entries(data, has_sequence=self._has_sequence)
+    def _kept(self, run: list[int]) -> list[pa.RecordBatch]:
+        """The entries of each of some blocks, from the cache or else for it."""
+        assert self._cache is not None
+        names = [(self._name, self.index[number].offset) for number in run]
+        found: list[pa.RecordBatch | None] = [self._cache.find(name) for name in names]
+        missing = [place for place, batch in enumerate(found) if batch is None]
+        if missing:
+            entries = self._parsed([run[place] for place in missing])
+            every = entries.batch()
+            for place, (start, end) in zip(missing, itertools.pairwise(entries.bounds), strict=True):
+                batch = every.slice(start, end - start)
+                self._cache.put(names[place], batch, batch.nbytes)
+                found[place] = batch
+        return [batch for batch in found if batch is not None]
 
 
 def _by_block(firsts: list[bytes], keys: pa.Array) -> Iterator[tuple[int, pa.Array]]:
     """Numbers of blocks with the (sorted) keys that may be in them."""
+    texts = keys.to_pylist()
     start = 0
-    while start < len(keys):
-        block = bisect_right(firsts, keys[start].as_py()) - 1
-        end = len(keys) if block + 1 >= len(firsts) else _first_from(keys, firsts[block + 1], start)
+    while start < len(texts):
+        block = bisect_right(firsts, texts[start]) - 1
+        end = len(texts) if block + 1 >= len(firsts) else bisect_left(texts, firsts[block + 1], start)
         if block >= 0:
             yield block, keys.slice(start, end - start)
         start = end
@@ -233,103 +283,3 @@ def _span(keys: pa.Array, prefix: bytes) -> tuple[int, int]:
     if not rest:
         return start, len(keys)
     return start, _first_from(keys, rest[:-1] + bytes([rest[-1] + 1]), start)
-
-
-def _parse_info(payload: bytes) -> dict[str, bytes]:
-    if payload[:4] != b"PBUF":
-        raise FormatError(f"the file info of an HFile starts with {payload[:4]!r}")
-    length, at = blocks.protobuf_varint(payload, 4)
-    result: dict[str, bytes] = {}
-    for number, entry in blocks.protobuf_fields(payload[at : at + length]):
-        pair = dict(blocks.protobuf_fields(entry)) if number == 1 and isinstance(entry, bytes) else {}
-        name, value = pair.get(1), pair.get(2)
-        if not isinstance(name, bytes) or not isinstance(value, bytes):
-            raise FormatError("the file info of an HFile has an entry that is no pair")
-        result[name.decode("utf-8", "replace")] = value
-    return result
-
-
-def _parse_entries(data: bytes, *, has_sequence: bool) -> pa.RecordBatch:
-    """Keys and values of a data block."""
-    starts, key_sizes, value_sizes = _layout(data, has_sequence)
-    raw = np.frombuffer(data, np.uint8)
-    keys_at = starts + _ENTRY_HEAD
-    row_sizes = raw[keys_at].astype(np.int64) << 8 | raw[keys_at + 1]
-    if not bool(((row_sizes + 2 == key_sizes) | (row_sizes + _KEY_EXTRA == key_sizes)).all()):
-        raise FormatError("an HFile block has a key that is no row key")
-    keys = gather(raw, keys_at + 2, row_sizes)
-    values = gather(raw, keys_at + key_sizes, value_sizes)
-    if len(keys) > 1 and not pc.all(pc.less_equal(keys[:-1], keys[1:])).as_py():
-        raise FormatError("an HFile block has keys that are not in order")
-    return pa.RecordBatch.from_arrays([keys, values], schema=ENTRY_SCHEMA)
-
-
-def _layout(
-    data: bytes, has_sequence: bool
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where entries begin, and how long their keys and values are."""
-    same = _same_sizes(data, has_sequence)
-    if same is not None:
-        return same
-    plain = _one_by_one(data, int(has_sequence))
-    if plain is not None:
-        return plain
-    starts, key_sizes, value_sizes = [], [], []
-    at, size = 0, len(data)
-    lengths = struct.Struct(">ii")
-    while at < size:
-        if at + _ENTRY_HEAD > size:
-            raise FormatError("an HFile block ends within an entry")
-        key_size, value_size = lengths.unpack_from(data, at)
-        end = at + _ENTRY_HEAD + key_size + value_size
-        if key_size < 2 or value_size < 0 or end > size:
-            raise FormatError(f"an HFile block has a key of {key_size} and a value of {value_size} bytes")
-        starts.append(at)
-        key_sizes.append(key_size)
-        value_sizes.append(value_size)
-        at = blocks.hadoop_varint(data, end)[1] if has_sequence else end
-    return np.array(starts, np.int64), np.array(key_sizes, np.int64), np.array(value_sizes, np.int64)
-
-
-def _one_by_one(
-    data: bytes, behind: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
-    """The layout of a block whose entries have ``behind`` zero bytes behind them; None for any other."""
-    starts: list[int] = []
-    add, lengths = starts.append, struct.Struct(">ii").unpack_from
-    at, size, more = 0, len(data), _ENTRY_HEAD + behind
-    try:
-        while at < size:
-            key_size, value_size = lengths(data, at)
-            if key_size < 2 or value_size < 0:
-                return None
-            add(at)
-            at += key_size + value_size + more
-    except struct.error:
-        return None
-    if at != size:
-        return None
-    found = np.array(starts, np.int64)
-    raw = np.frombuffer(data, np.uint8)
-    heads = raw[found[:, None] + np.arange(_ENTRY_HEAD)].view(">i4").astype(np.int64).reshape(-1, 2)
-    key_sizes, value_sizes = np.ascontiguousarray(heads[:, 0]), np.ascontiguousarray(heads[:, 1])
-    if behind and raw[found + _ENTRY_HEAD + key_sizes + value_sizes].any():
-        return None
-    return found, key_sizes, value_sizes
-
-
-def _same_sizes(
-    data: bytes, has_sequence: bool
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
-    """The layout of a block whose entries are all of the same sizes, as in most record indexes."""
-    if len(data) < _ENTRY_HEAD:
-        return None
-    key_size, value_size = struct.unpack_from(">ii", data)
-    stride = _ENTRY_HEAD + key_size + value_size + has_sequence
-    if key_size < 2 or value_size < 0 or len(data) % stride:
-        return None
-    rows = np.frombuffer(data, np.uint8).reshape(-1, stride)
-    if not bool((rows[:, :_ENTRY_HEAD] == rows[0, :_ENTRY_HEAD]).all()) or (has_sequence and rows[:, -1].any()):
-        return None
-    count = len(rows)
-    return np.arange(count, dtype=np.int64) * stride, np.full(count, key_size), np.full(count, value_size)

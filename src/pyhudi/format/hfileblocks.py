@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
-from enum import IntEnum
 
 from pyhudi.errors import FormatError
+from pyhudi.format.hfilecodecs import Codec, decompress
 from pyhudi.format.varint import unsigned
 
 MAGIC_SIZE = 8
@@ -34,16 +34,6 @@ CHECKSUM_NONE, CHECKSUM_CRC32, CHECKSUM_CRC32C = 0, 1, 2
 
 KEY_TAIL = b"\x00" + struct.pack(">q", (1 << 63) - 1) + b"\x04"
 """What follows the row in a key: no column family, the latest time, an entry that is put."""
-
-_MAX_COMPRESSION = 1100
-"""Gzip makes no more than this many bytes of one."""
-
-
-class Codec(IntEnum):
-    """Numbers of compression codecs in the trailer; the original writes the first and the second only."""
-
-    GZIP = 1
-    NONE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,31 +71,6 @@ def read_block(data: memoryview, magics: tuple[bytes, ...], codec: Codec) -> tup
     if checksum == CHECKSUM_CRC32:
         _check(data[:covered], data[covered:end], chunk)
     return decompress(data[BLOCK_HEADER.size : covered], plain_size, codec), end
-
-
-def decompress(payload: memoryview, size: int, codec: Codec) -> bytes:
-    """Return the plain bytes of a payload, which must be ``size``."""
-    if size < 0 or size > max(len(payload), 64) * _MAX_COMPRESSION:
-        raise FormatError(f"an HFile block of {len(payload)} bytes cannot hold {size}")
-    if codec is Codec.NONE:
-        plain = bytes(payload)
-    else:
-        inflate = zlib.decompressobj(31)
-        try:
-            plain = inflate.decompress(payload, size + 1)
-        except zlib.error as e:
-            raise FormatError(f"an HFile block cannot be decompressed: {e}") from e
-        if len(plain) == size and not inflate.eof:
-            # the end of the stream, with its own checksum, may not have been looked at yet
-            try:
-                plain += inflate.decompress(inflate.unconsumed_tail, 1)
-            except zlib.error as e:
-                raise FormatError(f"an HFile block cannot be decompressed: {e}") from e
-            if not inflate.eof:
-                raise FormatError("the compressed payload of an HFile block has no end")
-    if len(plain) != size:
-        raise FormatError(f"an HFile block of {size} bytes has {len(plain)}")
-    return plain
 
 
 def _check(covered: memoryview, stored: memoryview, chunk: int) -> None:
@@ -148,6 +113,25 @@ def parse_trailer(data: memoryview) -> Trailer:
         )
     except (KeyError, ValueError) as e:
         raise FormatError(f"the trailer of an HFile lacks something or has an unknown codec: {e}") from e
+
+
+def parse_file_info(payload: bytes) -> dict[str, bytes]:
+    """Return the remarks of a file by name, given the payload of their block.
+
+    Raises:
+        FormatError: it is none.
+    """
+    if payload[:4] != b"PBUF":
+        raise FormatError(f"the file info of an HFile starts with {payload[:4]!r}")
+    length, at = protobuf_varint(payload, 4)
+    result: dict[str, bytes] = {}
+    for number, entry in protobuf_fields(payload[at : at + length]):
+        pair = dict(protobuf_fields(entry)) if number == 1 and isinstance(entry, bytes) else {}
+        name, value = pair.get(1), pair.get(2)
+        if not isinstance(name, bytes) or not isinstance(value, bytes):
+            raise FormatError("the file info of an HFile has an entry that is no pair")
+        result[name.decode("utf-8", "replace")] = value
+    return result
 
 
 def protobuf_varint(data: memoryview | bytes, at: int) -> tuple[int, int]:

@@ -25,19 +25,30 @@ class BlockCache:
         return self._bytes
 
     def get(self, key: Hashable, make: Callable[[], tuple[Any, int]]) -> Any:
-        """Return the value of a key; ``make`` gives it with its bytes where there is none."""
-        with self._guard:
-            if key in self._held:
-                self._held.move_to_end(key)
-                return self._held[key][0]
+        """Return the value of a key, which is not None; ``make`` gives it with its bytes where there is none."""
+        known = self.find(key)
+        if known is not None:
+            return known
         value, size = make()
+        self.put(key, value, size)
+        return value
+
+    def find(self, key: Hashable) -> Any:
+        """Return the value of a key; None where there is none."""
+        with self._guard:
+            if key not in self._held:
+                return None
+            self._held.move_to_end(key)
+            return self._held[key][0]
+
+    def put(self, key: Hashable, value: Any, size: int) -> None:
+        """Keep a value of so many bytes, unless there is one."""
         with self._guard:
             if size <= self._most and key not in self._held:
                 self._held[key] = (value, size)
                 self._bytes += size
                 while self._bytes > self._most:
                     self._bytes -= self._held.popitem(last=False)[1][1]
-        return value
 
     def clear(self) -> None:
         """Forget everything."""

@@ -22,6 +22,10 @@ class IndexEntry:
     size: int
 
 
+_MIDDLE = 16
+"""Bytes behind the entries of the root of a large index, which tell its middle."""
+
+
 def root_entries(payload: bytes, count: int, limit: int) -> list[IndexEntry]:
     """Entries of the root of the data index; ``limit`` is where the blocks end.
 
@@ -32,7 +36,7 @@ def root_entries(payload: bytes, count: int, limit: int) -> list[IndexEntry]:
 
 
 def meta_entries(payload: bytes, count: int, limit: int) -> list[IndexEntry]:
-    """Entries of a root index whose keys are as they stand; what may follow (the middle of large indexes) is left."""
+    """Entries of a root index whose keys are as they stand."""
     if not 0 <= count <= len(payload) // (_ENTRY.size + 1):
         raise FormatError(f"an HFile index of {len(payload)} bytes with {count} entries")
     result = []
@@ -46,6 +50,8 @@ def meta_entries(payload: bytes, count: int, limit: int) -> list[IndexEntry]:
             raise FormatError(f"an HFile index has a key of {length} bytes")
         result.append(_entry(payload[at : at + length], offset, size, limit))
         at += length
+    if len(payload) - at not in (0, _MIDDLE):
+        raise FormatError(f"an HFile index of {count} entries has {len(payload) - at} bytes more")
     return result
 
 

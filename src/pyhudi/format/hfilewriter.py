@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyhudi.errors import FormatError
 from pyhudi.format import hfileblocks as blocks
 from pyhudi.format.hfile import SCHEMA_KEY
+from pyhudi.format.hfilecodecs import Codec
 from pyhudi.format.pieces import Pieces
 from pyhudi.format.varint import unsigned
 
@@ -40,7 +41,7 @@ def write_hfile(
     schema: str,
     info: Mapping[str, bytes] | None = None,
     meta: Mapping[str, bytes] | None = None,
-    codec: blocks.Codec = blocks.Codec.GZIP,
+    codec: Codec = Codec.GZIP,
     block_size: int = BLOCK_SIZE,
 ) -> bytes:
     """Return an HFile of keys (text or bytes, ascending by bytes, all different) with values (binary).
@@ -115,7 +116,7 @@ def _info(keys: pa.Array, values: pa.Array, schema: str, more: Mapping[str, byte
 
 
 class _Writer:
-    def __init__(self, codec: blocks.Codec) -> None:
+    def __init__(self, codec: Codec) -> None:
         self.parts: list[bytes] = []
         self._codec = codec
         self._size = 0
@@ -173,7 +174,7 @@ class _Writer:
     def _block(self, magic: bytes, payload: memoryview, previous: int) -> tuple[int, int]:
         """Write a block; return where it is and its bytes on disk."""
         packed: bytes | memoryview = payload
-        if self._codec is blocks.Codec.GZIP:
+        if self._codec is Codec.GZIP:
             deflate = zlib.compressobj(_LEVEL, wbits=31)
             packed = deflate.compress(payload) + deflate.flush()
         covered = blocks.BLOCK_HEADER.size + len(packed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import functools
 import itertools
 import struct
@@ -13,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.errors import FormatError
-from pyhudi.format import hfileblocks
+from pyhudi.format import hfileblocks, hfilecodecs
 from pyhudi.format.hfile import ENTRY_SCHEMA, HFileReader
+from pyhudi.format.hfilecache import BlockCache
+from pyhudi.format.hfilecodecs import Codec
 from pyhudi.format.hfilewriter import write_hfile
 from pyhudi.format.log import BlockType, scan_blocks
 from pyhudi.format.varint import unsigned
@@ -74,12 +77,11 @@ def test_damaged_files_give_no_wrong_entry() -> None:
     places = [*range(len(data) - hfileblocks.TRAILER_SIZE + 100), *range(len(data) - 8, len(data))]
     for at in places:
         for broken in (data[:at], data[:at] + bytes((data[at] ^ 1 << at % 8,)) + data[at + 1 :]):
-            try:
-                reader = HFileReader(broken)
-                assert entries(reader).equals(right)
-                reader.lookup(right["key"])
-            except FormatError:
-                continue
+            for read in (entries, lambda reader: reader.lookup(right["key"]), lambda reader: reader.prefix(b"")):
+                try:
+                    assert read(HFileReader(broken)).combine_chunks().equals(right.combine_chunks()), at
+                except FormatError:
+                    continue
 
 
 def test_what_is_no_hfile_is_refused() -> None:
@@ -88,9 +90,9 @@ def test_what_is_no_hfile_is_refused() -> None:
             HFileReader(data)
 
 
-def block(payload: bytes, *, codec: hfileblocks.Codec, checksum: int = 0, magic: bytes = b"DATABLK*") -> bytes:
+def block(payload: bytes, *, codec: Codec, checksum: int = 0, magic: bytes = b"DATABLK*") -> bytes:
     packed = payload
-    if codec is hfileblocks.Codec.GZIP:
+    if codec is Codec.GZIP:
         deflate = zlib.compressobj(wbits=31)
         packed = deflate.compress(payload) + deflate.flush()
     header = hfileblocks.BLOCK_HEADER.pack(
@@ -100,8 +102,8 @@ def block(payload: bytes, *, codec: hfileblocks.Codec, checksum: int = 0, magic:
     return header + packed + total.to_bytes(4, "big")
 
 
-@pytest.mark.parametrize("codec", list(hfileblocks.Codec))
-def test_blocks(codec: hfileblocks.Codec) -> None:
+@pytest.mark.parametrize("codec", hfilecodecs.WRITTEN)
+def test_blocks(codec: Codec) -> None:
     payload = b"payload " * 100
     whole = block(payload, codec=codec, checksum=hfileblocks.CHECKSUM_CRC32)
     magics = (b"DATABLK*",)
@@ -119,9 +121,9 @@ def test_a_block_that_claims_too_much_is_refused_before_memory_is_taken() -> Non
     packed = zlib.compressobj(9, wbits=31)
     bomb = packed.compress(bytes(50_000_000)) + packed.flush()
     with pytest.raises(FormatError):
-        hfileblocks.decompress(memoryview(bomb), 1000, hfileblocks.Codec.GZIP)
+        hfilecodecs.decompress(memoryview(bomb), 1000, Codec.GZIP)
     with pytest.raises(FormatError, match="cannot hold"):
-        hfileblocks.decompress(memoryview(bomb), 1 << 31, hfileblocks.Codec.GZIP)
+        hfilecodecs.decompress(memoryview(bomb), 1 << 31, Codec.GZIP)
 
 
 KEYS = st.dictionaries(st.binary(max_size=300), st.binary(max_size=2000), max_size=60)
@@ -133,8 +135,8 @@ def columns(entries: dict[bytes, bytes]) -> tuple[pa.Array, pa.Array]:
 
 
 @settings(deadline=None)
-@given(KEYS, st.sampled_from([1, 300, 65536]), st.sampled_from(list(hfileblocks.Codec)))
-def test_round_trip(pairs: dict[bytes, bytes], block_size: int, codec: hfileblocks.Codec) -> None:
+@given(KEYS, st.sampled_from([1, 300, 65536]), st.sampled_from(hfilecodecs.WRITTEN))
+def test_round_trip(pairs: dict[bytes, bytes], block_size: int, codec: Codec) -> None:
     keys, values = columns(pairs)
     meta, info = {"bloomFilter": b"bits", "a": b""}, {"minRecordKey": b"x"}
     data = write_hfile(keys, values, schema="{}", info=info, meta=meta, codec=codec, block_size=block_size)
@@ -175,7 +177,7 @@ def test_keys_that_cannot_be_written(keys: list[bytes | None]) -> None:
 def test_an_index_of_several_levels() -> None:
     """HBase makes one when there are many blocks: the root names index blocks, those the data blocks."""
     pairs = {f"{i:05}".encode(): b"v" * 50 for i in range(400)}
-    data = write_hfile(*columns(pairs), schema="{}", codec=hfileblocks.Codec.NONE, block_size=300)
+    data = write_hfile(*columns(pairs), schema="{}", codec=Codec.NONE, block_size=300)
     trailer = hfileblocks.parse_trailer(memoryview(data)[-hfileblocks.TRAILER_SIZE :])
     index = HFileReader(data).index
     parts = [data[: trailer.load_on_open_offset]]
@@ -185,7 +187,7 @@ def test_an_index_of_several_levels() -> None:
         bodies = [struct.pack(">qi", e.offset, e.size) + hfileblocks.full_key(e.key) for e in leaves]
         places = [0, *itertools.accumulate(len(body) for body in bodies)]
         payload = struct.pack(f">{len(places) + 1}i", len(leaves), *places) + b"".join(bodies)
-        leaf = block(payload, codec=hfileblocks.Codec.NONE, magic=hfileblocks.LEAF_INDEX_MAGIC)
+        leaf = block(payload, codec=Codec.NONE, magic=hfileblocks.LEAF_INDEX_MAGIC)
         root.append((leaves[0].key, sum(map(len, parts)), len(leaf)))
         parts.append(leaf)
     load_on_open = sum(map(len, parts))
@@ -194,9 +196,9 @@ def test_an_index_of_several_levels() -> None:
         for key, offset, size in root
     )
     # what HBase says of the middle of the index stands behind the entries
-    parts.append(block(body + bytes(16), codec=hfileblocks.Codec.NONE, magic=hfileblocks.ROOT_INDEX_MAGIC))
+    parts.append(block(body + bytes(16), codec=Codec.NONE, magic=hfileblocks.ROOT_INDEX_MAGIC))
     rest = data[trailer.load_on_open_offset : -hfileblocks.TRAILER_SIZE]
-    _, at = hfileblocks.read_block(memoryview(rest), (hfileblocks.ROOT_INDEX_MAGIC,), hfileblocks.Codec.NONE)
+    _, at = hfileblocks.read_block(memoryview(rest), (hfileblocks.ROOT_INDEX_MAGIC,), Codec.NONE)
     info_offset = load_on_open + len(parts[-1]) + trailer.file_info_offset - trailer.load_on_open_offset - at
     parts.append(rest[at:])
     numbers = {1: info_offset, 2: load_on_open, 5: len(root), 6: 0, 7: 400, 8: 2, 12: 2}
@@ -220,3 +222,85 @@ def test_hadoop_numbers(value: int) -> None:
     assert hfileblocks.hadoop_varint(raw + b"x", 0) == (value, len(raw))
     if value >= 0:
         assert hfileblocks.hadoop_number(value) == raw
+
+
+def framed(name: str, payload: bytes, pieces: int) -> bytes:
+    """As Hadoop's block streams have it: the plain size, then compressed pieces with their sizes."""
+    codec, step = pa.Codec(name), -(-len(payload) // pieces)
+    packed = [codec.compress(payload[at : at + step], asbytes=True) for at in range(0, len(payload), step)]
+    return struct.pack(">I", len(payload)) + b"".join(struct.pack(">I", len(piece)) + piece for piece in packed)
+
+
+COMPRESSED = {
+    Codec.SNAPPY: lambda payload: framed("snappy", payload, 1),
+    Codec.LZ4: lambda payload: framed("lz4_raw", payload, 3),
+    Codec.BZIP2: bz2.compress,
+    Codec.ZSTD: lambda payload: pa.Codec("zstd").compress(payload, asbytes=True),
+}
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+@pytest.mark.parametrize("payload", [b"payload " * 500, bytes(range(256)) * 3, b"x", bytes(100_000)])
+def test_codecs_that_are_only_read(codec: Codec, payload: bytes) -> None:
+    packed = COMPRESSED[codec](payload)
+    assert hfilecodecs.decompress(memoryview(packed), len(payload), codec) == payload
+    for size in (-1, len(payload) - 1, len(payload) + 1, 1 << 33):
+        with pytest.raises(FormatError):
+            hfilecodecs.decompress(memoryview(packed), size, codec)
+    for at in range(min(len(packed), 300)):
+        for damaged in (packed[:at], packed[:at] + bytes((packed[at] ^ 0x10,)) + packed[at + 1 :]):
+            try:
+                found = hfilecodecs.decompress(memoryview(damaged), len(payload), codec)
+            except FormatError:
+                continue
+            assert len(found) == len(payload)
+
+
+def test_frames_of_several_blocks() -> None:
+    packed = framed("snappy", b"a" * 70, 2) + framed("snappy", b"b" * 30, 1)
+    assert hfilecodecs.decompress(memoryview(packed), 100, Codec.SNAPPY) == b"a" * 70 + b"b" * 30
+
+
+def test_a_codec_without_a_library() -> None:
+    with pytest.raises(FormatError, match=r"LZO cannot be read.*algorithm=GZ"):
+        hfilecodecs.decompress(memoryview(b"1234"), 4, Codec.LZO)
+
+
+@pytest.mark.parametrize("count", [10, 4000])
+def test_blocks_in_a_cache(count: int) -> None:
+    """Few blocks are kept, one by one; however they are read, the entries are the same."""
+    pairs = {f"k{n:05d}".encode(): bytes(n % 50) for n in range(count)}
+    keys, values = columns(pairs)
+    data = write_hfile(keys, values, schema="{}", block_size=300)
+    cache = BlockCache()
+    cached, plain = HFileReader(data, cache=cache, name="a"), HFileReader(data)
+    for _ in range(2):
+        for some in (keys[::7], keys, pa.array([b"k00003", b"", b"z"])):
+            assert cached.lookup(some).combine_chunks() == plain.lookup(some).combine_chunks()
+        for prefixes in ([b"k0000"], [b"k"], [b"k00001", b"k0000", b"k01"], [b"z"]):
+            assert cached.prefixes(prefixes).combine_chunks() == plain.prefixes(prefixes).combine_chunks()
+        every = pa.Table.from_batches(cached.batches(), ENTRY_SCHEMA).combine_chunks()
+        assert every == pa.table([keys, values], schema=ENTRY_SCHEMA)
+    assert 0 < cache.size < 10 * len(data) + 10_000
+
+
+@pytest.mark.parametrize("codec", hfilecodecs.WRITTEN)
+def test_every_byte_of_several_blocks(codec: Codec) -> None:
+    """A changed byte never makes other entries, also where blocks are read together."""
+    keys, values = columns({f"k{n:02d}".encode(): b"v" * (n % 7) for n in range(40)})
+    data = write_hfile(keys, values, schema="{}", codec=codec, block_size=200)
+    whole = pa.table([keys, values], schema=ENTRY_SCHEMA)
+    for at in [*range(len(data) - 4096 + 120), *range(len(data) - 8, len(data))]:
+        for change in (0x01, 0x80, 0xFF):
+            broken = bytearray(data)
+            broken[at] ^= change
+            for read in (
+                lambda reader: pa.Table.from_batches(reader.batches(), ENTRY_SCHEMA),
+                lambda reader: reader.lookup(keys),
+                lambda reader: reader.prefix(b"k"),
+            ):
+                try:
+                    found = read(HFileReader(bytes(broken)))
+                except FormatError:
+                    continue
+                assert found.combine_chunks() == whole, (at, change)
