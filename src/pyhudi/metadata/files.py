@@ -62,20 +62,16 @@ def list_from_metadata(table: MetadataTable, partitions: Sequence[str] | None = 
 def _files(records: pa.Table) -> pa.Table:
     """Records of partitions as a table of files."""
     files = _flat(records)
-    names = files["name"]
-    parsed = parse_names(names)
     partition = _repeated(keys.partition_paths(records[KEY]), files["row"].to_numpy())
-    path = pc.if_else(pc.equal(partition, ""), names, pc.binary_join_element_wise(partition, names, "/"))
-    table = pa.Table.from_arrays(
-        [
-            partition,
-            path,
-            files["size"],
-            *(parsed[name] for name in ("kind", "file_id", "token", "instant", "log_version")),
-        ],
-        schema=FILE_SCHEMA,
-    )
-    return table.filter(pc.is_in(table["kind"], value_set=pa.array([BASE, LOG])))
+    names = files["name"].combine_chunks()
+    parsed = parse_names(names)
+    parts = [parsed[name] for name in ("kind", "file_id", "token", "instant", "log_version")]
+    path = pc.binary_join_element_wise(partition, names, "/")
+    if pc.any(pc.equal(partition, "")).as_py():
+        path = pc.if_else(pc.equal(partition, ""), names, path)
+    table = pa.Table.from_arrays([partition, path, files["size"], *parts], schema=FILE_SCHEMA)
+    known = pc.is_in(table["kind"], value_set=pa.array([BASE, LOG]))
+    return table if pc.all(known).as_py() else table.filter(known)
 
 
 def _flat(records: pa.Table) -> pa.Table:

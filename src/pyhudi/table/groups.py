@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.filenames import BASE, LOG
+from pyhudi.table.slicing import is_strict
 from pyhudi.timeline.history import archived_completions
 from pyhudi.timeline.instants import Action, State
 from pyhudi.timeline.plans import decode_record
@@ -64,6 +65,8 @@ def without_leftovers(active: ActiveTimeline, files: pa.Table) -> pa.Table:
     the same version), and has another write token. Only where there are twins the commit is asked. In version 6 the
     names of log files do not tell who wrote them; there, a record that comes twice is merged with itself.
     """
+    if is_strict(files):
+        return files
     candidates = files if active.layout.version >= 2 else files.filter(pc.equal(files["kind"], BASE))
     version = pc.fill_null(candidates["log_version"].cast(pa.string()), "")
     names = [candidates[name] for name in ("partition", "file_id", "instant", "kind")]
