@@ -107,6 +107,18 @@ class RowFilter:
             (reduce(lambda a, b: a & b, (term.arrow(schema) for term in group)) for group in self.anyof if group),
         )
 
+    def for_pruning(self, schema: pa.Schema) -> RowFilter | None:
+        """What must be true of every row of the filter, in a form that tells which files can be left out.
+
+        Of SQL text that is as much as can be understood of it (`pyhudi.read.sql`); None: nothing.
+        """
+        if self.sql is None:
+            return self
+        from pyhudi.read.sql import necessary
+
+        groups = necessary(self.sql, schema)
+        return None if groups is None else RowFilter(anyof=groups)
+
     def columns(self, schema: pa.Schema) -> list[str]:
         """Top-level columns of the schema that the filter needs (for a pyarrow expression: all it may need)."""
         if self.expression is not None:

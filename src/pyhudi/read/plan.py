@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from pyhudi.config import Options
 from pyhudi.errors import QueryError, UnsupportedTableError
-from pyhudi.keygen.paths import decode_partition_paths, partition_fields
+from pyhudi.keygen.paths import partition_fields
 from pyhudi.read.buckets import prune_buckets
 from pyhudi.read.commit_times import CommitTimes
 from pyhudi.read.filters import Filter, RowFilter
 from pyhudi.read.listing import TableFiles
 from pyhudi.read.merged import RenamedSince, slice_context
+from pyhudi.read.pathpruning import path_values, prune_paths
 from pyhudi.read.query import Query
 from pyhudi.read.renames import Names, SchemaHistory
 from pyhudi.read.selection import select_slices
@@ -143,10 +142,11 @@ def plan_scan(
     files = TableFiles(table, opts)
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
     found = None if query.is_incremental else table_schema(table, query.as_of)
-    skipping = _skipping(table, query, found, rows, files, opts)
+    history = _history(table, found)
+    skipping = _skipping(table, query, found, history, rows, files, opts)
 
     def prune(paths: list[str]) -> list[str]:
-        return skipping.partitions(paths, lambda known: _by_path(table, skipping.schema, known, rows))
+        return skipping.partitions(paths, lambda known: _by_path(table, skipping.schema, known, skipping.rows))
 
     selection = select_slices(table, query, files, None if rows is None else prune)
     if query.is_incremental:
@@ -155,18 +155,19 @@ def plan_scan(
         raise QueryError("no write of this table has recorded its columns; nothing can be read")
     schema = as_nullable(found.schema) if found is not None else pa.schema([])
     wanted = project(schema, list(columns) if columns is not None else None)
-    values = _partition_values(table, schema, selection.slices)
-    kept = values if rows is None or rows.sql is not None else _prune(table, schema, values, rows)
+    values = path_values(table.config, schema, sorted(pc.unique(selection.slices["partition"]).to_pylist()))
+    pruning = None if rows is None else rows.for_pruning(schema)
+    kept = values if pruning is None else prune_paths(table.config, schema, values, pruning)
     tasks = selection.slices
     if kept.num_rows < values.num_rows:
         tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=kept["partition"].combine_chunks()))
-    tasks = prune_buckets(table, schema, tasks, rows, opts)
+    tasks = prune_buckets(table, schema, tasks, pruning, opts)
     skipping.known_partitions = skipping.known_partitions or len(selection.partitions)
     tasks = skipping.slices(tasks)
     left = pc.is_in(kept["partition"], value_set=pc.unique(tasks["partition"]))
     kept = kept.filter(left)
     has_logs = bool(pc.any(pc.greater(pc.list_value_length(tasks["log_paths"]), 0)).as_py())
-    history = SchemaHistory.load(table.storage, table.active.layout) if found and found.has_history else None
+    history = _history(table, found) if query.is_incremental else history
     path_columns = _path_columns(table, query, schema)
     return ScanPlan(
         query=query,
@@ -197,10 +198,22 @@ def plan_scan(
     )
 
 
+def _history(table: PinnedTable, found: TableSchema | None) -> SchemaHistory | None:
+    return SchemaHistory.load(table.storage, table.active.layout) if found is not None and found.has_history else None
+
+
+def _unchanged(found: TableSchema | None, history: SchemaHistory | None) -> frozenset[str] | None:
+    """The columns that all files have under the name that they have now; None: all."""
+    if found is None or not found.has_history:
+        return None
+    return frozenset() if history is None else history.unchanged()
+
+
 def _skipping(
     table: PinnedTable,
     query: Query,
     found: TableSchema | None,
+    history: SchemaHistory | None,
     rows: RowFilter | None,
     files: TableFiles,
     opts: Options | None,
@@ -212,10 +225,10 @@ def _skipping(
         files,
         query,
         schema,
-        rows,
+        None if rows is None else rows.for_pruning(schema) or rows,
         opts or Options.parse({}),
         path_columns=_path_columns(table, query, schema),
-        has_history=found is not None and found.has_history,
+        unchanged=_unchanged(found, history),
     )
 
 
@@ -223,7 +236,8 @@ def _by_path(table: PinnedTable, schema: pa.Schema, paths: list[str], rows: RowF
     """The partitions, of those given by path, that can hold rows of the filter by their paths."""
     if rows is None or rows.sql is not None or not schema.names:
         return paths
-    kept: list[str] = _prune(table, schema, _values_of(table, schema, paths), rows)["partition"].to_pylist()
+    values = path_values(table.config, schema, paths)
+    kept: list[str] = prune_paths(table.config, schema, values, rows)["partition"].to_pylist()
     return kept
 
 
@@ -234,18 +248,6 @@ def _check_supported(table: PinnedTable) -> None:
         )
 
 
-def _partition_values(table: PinnedTable, schema: pa.Schema, slices: pa.Table) -> pa.Table:
-    return _values_of(table, schema, sorted(pc.unique(slices["partition"]).to_pylist()))
-
-
-def _values_of(table: PinnedTable, schema: pa.Schema, paths: list[str]) -> pa.Table:
-    decoded = decode_partition_paths(table.config, schema, paths)
-    values = pa.table({"partition": pa.array(paths, pa.string())})
-    for name in decoded.column_names:
-        values = values.append_column(name, decoded[name])
-    return values
-
-
 def _path_columns(table: PinnedTable, query: Query, schema: pa.Schema) -> tuple[str, ...]:
     if not table.config.drop_partition_columns and not query.partitions_from_path:
         return ()
@@ -254,38 +256,3 @@ def _path_columns(table: PinnedTable, query: Query, schema: pa.Schema) -> tuple[
 
 def _renamed(history: SchemaHistory, schema: pa.Schema, as_of: str | None, tasks: pa.Table) -> dict[str, Names]:
     return history.names_in_files(schema.names, as_of, pc.unique(tasks["base_instant"]).to_pylist())
-
-
-def _prune(table: PinnedTable, schema: pa.Schema, values: pa.Table, rows: RowFilter) -> pa.Table:
-    """The partitions that can hold rows of the filter.
-
-    Each partition guarantees ``field = value`` for its exact values; a partition whose guarantee contradicts the filter
-    is left out. Arrow's own simplification decides, so any expression prunes.
-    """
-    condition = rows.arrow(schema)
-    fields = [(i, f.name) for i, f in enumerate(partition_fields(table.config)) if f.name in schema.names]
-    if not fields or values.num_rows == 0:
-        return values
-    guarantees = [_guarantee(row, fields) for row in values.to_pylist()]
-    # a data set over one made-up path per partition; its files are never looked at
-    paths = [str(i) for i in range(values.num_rows)]
-    made_up = ds.FileSystemDataset.from_paths(
-        paths, schema=schema, format=ds.ParquetFileFormat(), filesystem=_no_files(), partitions=guarantees
-    )
-    kept = sorted(int(fragment.path) for fragment in made_up.get_fragments(filter=condition))
-    return values.take(pa.array(kept, pa.int64()))
-
-
-def _guarantee(row: dict[str, object], fields: list[tuple[int, str]]) -> pc.Expression:
-    known = [
-        pc.field(name).is_null() if row[name] is None else pc.field(name) == pc.scalar(row[name])
-        for i, name in fields
-        if row[f"exact_{i}"]
-    ]
-    return reduce(lambda a, b: a & b, known, pc.scalar(True))
-
-
-def _no_files() -> object:
-    from pyarrow.fs import LocalFileSystem
-
-    return LocalFileSystem()

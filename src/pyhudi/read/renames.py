@@ -98,6 +98,16 @@ class SchemaHistory:
                 found[instant] = names
         return found
 
+    def unchanged(self) -> frozenset[str]:
+        """Names of top-level columns that have always been those of one column, which never had another name."""
+        columns: dict[str, set[int]] = {}
+        names: dict[int, set[str]] = {}
+        for version in self.versions:
+            for id_, name in version.names.items():
+                columns.setdefault(name, set()).add(id_)
+                names.setdefault(id_, set()).add(name)
+        return frozenset(name for name, ids in columns.items() if len(ids) == 1 and len(names[next(iter(ids))]) == 1)
+
     def _at(self, instant: str | None) -> _Version:
         if instant is None:
             return self.versions[-1]

@@ -47,7 +47,8 @@ class Skipping:
     rows: RowFilter | None
     opts: Options
     path_columns: tuple[str, ...] = ()
-    has_history: bool = False
+    unchanged: frozenset[str] | None = None
+    """Columns of which statistics by name are right; None: all."""
     report: list[str] = field(default_factory=list)
     known_partitions: int = 0
     found: pa.Table | None = None
@@ -150,6 +151,8 @@ class Skipping:
     def _keys(self) -> pa.StringArray | None:
         """The record keys that the filter names."""
         assert self.rows is not None
+        if any(self._changed(name) for name in self.table.config.record_keys):
+            return None
         return keys_of(self.rows, self.schema, self.table.config, self.opts)
 
     def _places(self, metadata: MetadataTable) -> pa.Table | None:
@@ -188,9 +191,7 @@ class Skipping:
         elif self.files.metadata is None:
             why = self.files.why
         elif not self.rows.anyof:
-            why = "conditions are looked at only if they are written as [(column, op, value), …]"
-        elif self.has_history:
-            why = "columns of the table have been changed by schema evolution, statistics are by name"
+            why = "nothing in the filter is a comparison in SQL, or written as [(column, op, value), …]"
         if why is None:
             return self.files.metadata
         line = f"indexes: not used: {why}"
@@ -210,12 +211,16 @@ class Skipping:
             except QueryError:
                 continue
             name = ".".join(steps)
-            if (is_meta_column(name) and name != RECORD_KEY) or steps[0] in self.path_columns:
+            if (is_meta_column(name) and name != RECORD_KEY) or steps[0] in self.path_columns or self._changed(name):
                 continue
             if not has_order(self._type(term)) or (term.value is None and len(steps) > 1):
                 continue
             found[term] = name
         return found
+
+    def _changed(self, name: str) -> bool:
+        """Whether files may have another column under the name of a column."""
+        return self.unchanged is not None and name not in self.unchanged and name != RECORD_KEY
 
     def _type(self, term: Term) -> pa.DataType:
         steps = resolve_column(term.column, self.schema)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COLUMN_STATS, PARTITION_STATS = "column_stats", "partition_stats"
 """Partitions of the metadata table."""
 
-_FIELDS = ("fileName", "valueCount", "nullCount", "isDeleted", "isTightBound", "valueType")
+_FIELDS = ("fileName", "valueCount", "nullCount", "isDeleted", "valueType")
 _FEW = 4
 """Up to one in so many of all partitions, statistics are looked up partition by partition."""
 
@@ -72,7 +72,7 @@ def file_bounds(
     payload = stats[PAYLOAD].chunk(0)
     at = _places(stats[KEY].chunk(0), payload.field("fileName"), files, pa.array(partitions, pa.string()), ids)
     found = at.is_valid()
-    bounds = _bounds(payload.take(at), kind)
+    bounds = _bounds(_without_names(payload).take(at), kind)
     return bounds, found.to_numpy(zero_copy_only=False)
 
 
@@ -87,11 +87,23 @@ def partition_bounds(table: MetadataTable, column: str, kind: pa.DataType, parti
     return _bounds(stats[PAYLOAD].chunk(0).take(at), kind)
 
 
+def _without_names(payload: pa.StructArray) -> pa.StructArray:
+    """Statistics without the names of their files, which are most of them."""
+    fields = [field for field in payload.type if field.name != "fileName"]
+    return pa.StructArray.from_arrays(
+        [payload.field(field.name) for field in fields],
+        fields=fields,
+        mask=payload.is_null() if payload.null_count else None,
+    )
+
+
 def _places(key: pa.Array, names: pa.Array, files: pa.Table, partitions: pa.Array, ids: pa.Array) -> pa.Array:
     """Where the statistics of each file are; null where they are not."""
     wanted = files["name"].combine_chunks()
     at = pc.index_in(wanted, value_set=names)
-    if pc.count_distinct(names).as_py() == len(names):
+    hit = np.bincount(at.drop_null().to_numpy(), minlength=len(names))
+    # a name that is there twice is found at its first place alone
+    if bool(hit.all()) or pc.count_distinct(names).as_py() == len(names):
         mine = ids.take(pc.index_in(files["partition"].combine_chunks(), value_set=partitions))
         theirs = pc.utf8_slice_codeunits(key, keys.SHORT_ID, 2 * keys.SHORT_ID).take(at)
         same = pc.fill_null(pc.equal(mine, theirs), False)

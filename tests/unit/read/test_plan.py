@@ -17,6 +17,7 @@ from pyhudi.read.locate import locate_table
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.plan import ScanPlan, plan_scan
 from pyhudi.read.query import Query
+from pyhudi.read.renames import SchemaHistory
 from pyhudi.storage import open_storage
 from tests.tables import SCHEMA, HandMadeTable, at
 
@@ -189,6 +190,9 @@ def test_renamed_and_replaced_columns(tmp_path):
         schema=now,
         extra={"latest_schema": json.dumps(newest)},
     )
+    history = SchemaHistory.load(table.storage, table.client().active_timeline().layout)
+    assert history is not None
+    assert history.unchanged() == {"id", "p"}
     assert result(table, columns=["id", "w", "v"]) == [
         {"id": "1", "w": 1, "v": None},
         {"id": "2", "w": 2, "v": "new"},

@@ -16,6 +16,7 @@ import pytest
 
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.records import RecordType, encode
+from pyhudi.read.statistics import has_order
 from pyhudi.table.listing import list_files
 from tests.golden.expected import unpack
 from tests.metadata_tables import attach, file_lists, grouped, statistics
@@ -367,3 +368,41 @@ def test_bloom_filters_for_keys(tmp_path: Path):
         found = plan(table, [("id", "=", f"k{n}")])
         assert set(found.tasks["file_id"].to_pylist()) == {f"f{n}-0", missing}
         assert "bloom_filters: " in found.skipped[1]
+
+
+@pytest.mark.parametrize("name", ["v9_cow_evolution", "v8_cow_alter"])
+def test_columns_that_were_changed(name: str, tmp_path: Path):
+    """Renamed, added, promoted and dropped columns, as Apache Hudi has done it."""
+    path = str(unpack(name, tmp_path).path)
+    table, plain = HudiTable.for_path(path), HudiTable.for_path(path, OFF)
+    every = table.scan().to_arrow()
+    for field in every.schema:
+        if not has_order(field.type) or field.name.startswith("_hoodie"):
+            continue
+        values = every[field.name].unique().to_pylist()[:4]
+        for condition in [(field.name, op, v) for v in values for op in ("=", "<") if v is not None or op == "="]:
+            found, expected = (t.scan([condition], columns=[field.name]).to_arrow() for t in (table, plain))
+            assert found.sort_by(field.name).equals(expected.sort_by(field.name)), condition
+
+
+SQL = {
+    "i = 3": ["f3-0"],
+    "I > 1 and s like 's%' and i < 4": ["f2-0", "f3-0"],
+    "s like 's4%' or i in (0, 99)": ["f0-0", "f4-0"],
+    "p = 'p1' and i <> 2": ["f3-0"],
+    "p = 'p1' and length(s) > 100": ["f2-0", "f3-0"],
+    "length(s) > 100": [f"f{n}-0" for n in range(6)],
+    "not (i >= 1) or x.y = 5": ["f0-0", "f5-0"],
+}
+
+
+@pytest.mark.parametrize("text", SQL)
+def test_conditions_in_sql(text: str, tmp_path: Path):
+    files = {
+        (f"p{n // 2}", f"f{n}-0"): [{"id": f"k{n}", "p": f"p{n // 2}", "i": n, "s": f"s{n}", "x": {"y": n}}]
+        for n in range(6)
+    }
+    table = build(tmp_path / "t", files)
+    assert plan(table, text).tasks["file_id"].to_pylist() == SQL[text]
+    if text == "length(s) > 100":
+        assert "nothing in the filter is a comparison in SQL" in plan(table, text).skipped[0]

@@ -1,0 +1,143 @@
+"""What follows from SQL conditions for the files that can be left out."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.read.filters import RowFilter, Term
+from pyhudi.read.sql import necessary
+
+SCHEMA = pa.schema(
+    [
+        ("a", pa.int32()),
+        ("b", pa.string()),
+        ("d", pa.float64()),
+        ("m", pa.decimal128(12, 2)),
+        ("day", pa.date32()),
+        ("t", pa.timestamp("us", "UTC")),
+        ("flag", pa.bool_()),
+        ("x", pa.struct([("y", pa.int64()), ("Z", pa.string())])),
+        ("q.r", pa.int64()),
+        ("q", pa.struct([("r", pa.int64())])),
+        ("between", pa.int64()),
+    ]
+)
+
+FOLLOWS: dict[str, list[list[tuple[str, str, Any]]]] = {
+    "a > 3": [[("a", ">", 3)]],
+    "A >= -3 and `b` = 'x'": [[("a", ">=", -3), ("b", "=", "x")]],
+    "3 < a": [[("a", ">", 3)]],
+    "a = 1 or a = 2 and b <> 'y'": [[("a", "=", 1)], [("a", "=", 2), ("b", "!=", "y")]],
+    "(a = 1 or a = 2) and b != 'y'": [[("a", "=", 1), ("b", "!=", "y")], [("a", "=", 2), ("b", "!=", "y")]],
+    "not (a > 3 or b = 'x')": [[("a", "<=", 3), ("b", "!=", "x")]],
+    "not (a > 3 and b = 'x')": [[("a", "<=", 3)], [("b", "!=", "x")]],
+    "a between 2 and 5 and d < 1.5": [[("a", ">=", 2), ("a", "<=", 5), ("d", "<", 1.5)]],
+    "a not between 2 and 5": [[("a", "<", 2)], [("a", ">", 5)]],
+    "a in (1, 2, null)": [[("a", "in", (1, 2))]],
+    "a not in (1, 2)": [[("a", "not in", (1, 2))]],
+    "b like 'p%'": [[("b", ">=", "p"), ("b", "<", "q")]],
+    "b like 'p_r'": [[("b", ">=", "p"), ("b", "<", "q")]],
+    "b like 'pr'": [[("b", "=", "pr")]],
+    "b not like 'pr'": [[("b", "!=", "pr")]],
+    "b is null": [[("b", "=", None)]],
+    "b is not null": [[("b", "!=", None)]],
+    "not b is null": [[("b", "!=", None)]],
+    "a <=> 3": [[("a", "=", 3)]],
+    "flag": [[("flag", "=", True)]],
+    "not flag and flag = false": [[("flag", "!=", True), ("flag", "=", False)]],
+    "x.Y = 4 and x.z = 'w'": [[("x.y", "=", 4), ("x.Z", "=", "w")]],
+    "day >= date '2024-01-31'": [[("day", ">=", dt.date(2024, 1, 31))]],
+    "m = 1.50": [[("m", "=", Decimal("1.50"))]],
+    "a > 2.5 and a < 7.5": [[("a", ">", 2), ("a", "<", 8)]],
+    "a > 3L and d = 1e3": [[("a", ">", 3), ("d", "=", 1000.0)]],
+    # of what is not understood nothing follows, of what is beside it something does
+    "year(t) = 2024 and a > 3": [[("a", ">", 3)]],
+    "a > 3 and (length(b) > 2 or case_of(b, 'and (') = 1)": [[("a", ">", 3)]],
+    "a + 1 > 3 and a > 3": [[("a", ">", 3)]],
+    "t > '2024-01-01' and a > 3": [[("a", ">", 3)]],
+    "a > 3 and b rlike 'x' and b like '%x'": [[("a", ">", 3)]],
+    "`between` = 3": [[("between", "=", 3)]],
+}
+
+
+@pytest.mark.parametrize("text", FOLLOWS)
+def test_what_follows(text: str):
+    expected = tuple(tuple(Term(*term) for term in group) for group in FOLLOWS[text])
+    assert necessary(text, SCHEMA) == expected
+    RowFilter(anyof=expected).arrow(SCHEMA)
+
+
+NOTHING = (
+    "",
+    "true",
+    "a > 3 or length(b) > 2",
+    "not (a > 3 and length(b) > 2)",
+    "a = '3'",  # Spark casts
+    "a = '3.5'",
+    "a = 1e0",
+    "b = 3",
+    "d = 'NaN'",
+    "m = 1.555",
+    "t > '2024-01-01'",  # in the time zone of the session
+    "t > timestamp '2024-01-01 00:00:00'",
+    "t > date '2024-01-01'",
+    "day > '2024-01-01'",
+    "day > date '2024-13-01'",
+    "flag = 'true'",
+    "flag = 1",
+    "b = 'it''s'",
+    "b = 'a' 'b'",
+    r"b = 'a\'b'",
+    r"b like 'a\_b%'",
+    'b = "x"',  # a column, by a setting
+    "b like '%x'",
+    "b like 'p%' escape '/'",
+    "b like any ('p%')",
+    "b not like 'p%'",
+    "b ilike 'p%'",
+    "not (a <=> 3)",
+    "a in (1, b)",
+    "a in (select 1)",
+    "a not in (null)",
+    "a = null",
+    "a is distinct from 3",
+    "flag is true",
+    "a = b",
+    "a = 3 = true",
+    "a = 3 -- and b = 'x'\n or true",
+    "a = 3 /* x */",
+    "case when a = 3 then true else false end",
+    "q.r = 3",
+    "nothing = 3",
+    "x.nothing = 3",
+    "x['y'] = 3",
+    "a::string = 'x'",
+    "a = 3 and (b = 'x'",
+    "a = 3)",
+    "a >",
+    "and a = 3",
+    "a between 3",
+    "a = 99999999999999999999",
+)
+
+
+@pytest.mark.parametrize("text", NOTHING)
+def test_nothing_follows(text: str):
+    assert necessary(text, SCHEMA) is None
+
+
+def test_texts_that_have_no_text_behind_them():
+    assert necessary("b like '\uffff%'", SCHEMA) == ((Term("b", ">=", "\uffff"),),)
+
+
+def test_conditions_of_many_parts():
+    one = " and ".join(f"(a = {n} or b = 'x{n}')" for n in range(12))
+    groups = necessary(one, SCHEMA)
+    assert groups is not None
+    assert len(groups) <= 64
+    assert necessary(" or ".join(f"a = {n}" for n in range(100)), SCHEMA) is None
