@@ -33,7 +33,7 @@ KEY_FIELD = "key"
 _INT = struct.Struct(">i")
 _VERSION_WITH_SEQUENCE = 1
 """Value of KEY_VALUE_VERSION that says that a sequence number follows each value."""
-_RUN_BLOCKS, _RUN_BYTES = 64, 1 << 20
+_RUN_BLOCKS, _RUN_BYTES = 8, 1 << 20
 """Up to so many blocks, and bytes of them on disk, are read and taken apart at once: most of the work is the same for
 one block and for many."""
 _KEPT_BLOCKS, _KEPT_BYTES = 16, 4 << 20
