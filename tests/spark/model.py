@@ -36,6 +36,20 @@ def options(operation: str, **more: Any) -> dict[str, Any]:
     }
 
 
+EVENT_TIME = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+
+
+def by_event_time(operation: str, table_type: str, version: int = 9, **more: Any) -> dict[str, Any]:
+    """Options of a write to a table of a type and a version that goes by event time."""
+    kind: dict[str, Any] = {
+        "hoodie__datasource__write__table__type": table_type,
+        "hoodie__write__table__version": version,
+    }
+    if version == 6:
+        kind["hoodie__datasource__write__payload__class"] = EVENT_TIME
+    return options(operation, **{**kind, **more})
+
+
 def rows_of(path: Path | str, columns: tuple[str, ...] = ("id", "part", "ts", "v")) -> list[tuple[Any, ...]]:
     """The snapshot's rows, sorted."""
     found = HudiTable.for_path(str(path)).scan().to_arrow().select(list(columns)).to_pylist()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.model import Model, Row, frame, options, rows_of
+from tests.spark.model import Model, Row, by_event_time, frame, options, rows_of
+from tests.spark.model import batch as records
 
 from pyhudi.errors import ConfigError, RecordKeyError, UnsupportedTableError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
@@ -73,24 +75,13 @@ def test_spark_computes_the_bucket_of_a_key(
 
 
 BUCKETS = 4
-_EVENT_TIME = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
-
-
-def batch(start: int, stop: int, ts: int, v: str) -> list[Row]:
-    return [(f"k{i:03d}", f"p{i % 2}", ts, v) for i in range(start, stop)]
+batch = partial(records, partitions=2)
 
 
 def bucketed(operation: str, table_type: str, version: int = 9, **more: Any) -> dict[str, Any]:
     """Options of a write with the bucket index to a table that goes by event time."""
-    kind: dict[str, Any] = {
-        "hoodie__datasource__write__table__type": table_type,
-        "hoodie__write__table__version": version,
-        "hoodie__index__type": "BUCKET",
-        "hoodie__bucket__index__num__buckets": BUCKETS,
-    }
-    if version == 6:
-        kind["hoodie__datasource__write__payload__class"] = _EVENT_TIME
-    return options(operation, **{**kind, **more})
+    index = {"hoodie__index__type": "BUCKET", "hoodie__bucket__index__num__buckets": BUCKETS}
+    return by_event_time(operation, table_type, version, **{**index, **more})
 
 
 def check_files(path: str) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.model import Model, Row, frame, options, rows_of
+from tests.spark.model import Model, Row, by_event_time, frame, options, rows_of
+from tests.spark.model import batch as records
 
+from pyhudi.errors import UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.index.locations import locations_of
 from pyhudi.metadata.records import RECORD_INDEX
@@ -18,53 +21,85 @@ from pyhudi.metadata.table import MetadataTable
 from pyhudi.spark.writer import write
 from pyhudi.table.metaclient import TableMetaClient
 
-_EVENT_TIME = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
-
-
-def batch(start: int, stop: int, ts: int, v: str) -> list[Row]:
-    return [(f"k{i:03d}", f"p{i % 2}", ts, v) for i in range(start, stop)]
+batch = partial(records, partitions=2)
+GLOBAL = {
+    "hoodie__metadata__record__index__enable": True,
+    "hoodie__metadata__record__index__min__filegroup__count": 3,
+    "hoodie__record__index__update__partition__path": True,
+}
+PARTITIONED = {
+    "hoodie__metadata__record__level__index__enable": True,
+    "hoodie__metadata__record__level__index__min__filegroup__count": 2,
+}
+BUCKETS = {"hoodie__index__type": "BUCKET", "hoodie__bucket__index__num__buckets": 2}
 
 
 def indexed(operation: str, table_type: str, version: int = 9, **more: Any) -> dict[str, Any]:
-    kind: dict[str, Any] = {
-        "hoodie__datasource__write__table__type": table_type,
-        "hoodie__write__table__version": version,
-        "hoodie__index__type": "RECORD_INDEX",
-        "hoodie__metadata__record__index__enable": True,
-        "hoodie__metadata__record__index__min__filegroup__count": 3,
-        "hoodie__record__index__update__partition__path": True,
-    }
-    if version == 6:
-        kind["hoodie__datasource__write__payload__class"] = _EVENT_TIME
-    return options(operation, **{**kind, **more})
+    """Options of a write that uses a global record index, unless ``more`` says otherwise."""
+    known = {"hoodie__index__type": "RECORD_INDEX", **GLOBAL}
+    return by_event_time(operation, table_type, version, **{**known, **more})
 
 
-def places(path: str) -> dict[str, tuple[str, str]]:
-    """Partition and file group of every key by the record index."""
+Places = dict[tuple[str, str], str]
+
+
+def places(path: str) -> Places:
+    """The file group of every key in its partition, by the record index."""
     client = TableMetaClient.open(path)
     index = MetadataTable.open(client.storage, client.config, client.active_timeline())
-    assert index.groups("record_index").num_rows == 3
     found = index.scan("record_index", [RECORD_INDEX])
     where = locations_of(found[RECORD_INDEX]).to_pylist()
-    return {key: (row["partition"], row["file_id"]) for key, row in zip(found["key"].to_pylist(), where, strict=True)}
+    keys = found["key"].to_pylist()
+    return {(key, row["partition"]): row["file_id"] for key, row in zip(keys, where, strict=True)}
 
 
-def real_places(path: str) -> dict[str, tuple[str, str]]:
+def real_places(path: str) -> Places:
     columns = ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"]
     rows = HudiTable.for_path(path).scan(columns=columns).to_arrow().to_pylist()
-    return {row[columns[0]]: (row[columns[1]], row[columns[2]].split("_")[0]) for row in rows}
+    return {(row[columns[0]], row[columns[1]]): row[columns[2]].split("_")[0] for row in rows}
 
 
-@pytest.mark.parametrize(("table_type", "version"), [("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 9), ("MERGE_ON_READ", 6)])
+def groups(path: str) -> dict[str, int]:
+    """How many file groups the record index has, by what their ids begin with."""
+    client = TableMetaClient.open(path)
+    index = MetadataTable.open(client.storage, client.config, client.active_timeline())
+    found: dict[str, int] = {}
+    for file_id in index.groups("record_index")["file_id"].to_pylist():
+        name = file_id.rsplit("-", 2)[0]
+        found[name] = found.get(name, 0) + 1
+    return found
+
+
+CASES = [
+    ("COPY_ON_WRITE", 9, {}),
+    ("MERGE_ON_READ", 6, {}),
+    ("MERGE_ON_READ", 9, {"hoodie__index__type": "RECORD_LEVEL_INDEX", **PARTITIONED}),
+    ("COPY_ON_WRITE", 9, {**BUCKETS, **PARTITIONED}),
+    ("MERGE_ON_READ", 9, {**BUCKETS}),
+]
+
+
+@pytest.mark.parametrize(("table_type", "version", "more"), CASES)
 def test_the_index_says_where_every_key_is(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int, caplog: pytest.LogCaptureFixture
+    spark: SparkSession,
+    tmp_path: Path,
+    table_type: str,
+    version: int,
+    more: dict[str, Any],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     path, model = str(tmp_path / "table"), Model()
+    partitioned = "hoodie__metadata__record__level__index__enable" in more
+    moves = "hoodie__index__type" not in more
+    kind = {**more, "hoodie__metadata__record__index__enable": not partitioned}
 
     def step(operation: str, rows: list[Row], **extra: Any) -> None:
-        write(frame(spark, rows), path, indexed(operation, table_type, version, **extra), "append")
+        write(frame(spark, rows), path, indexed(operation, table_type, version, **{**kind, **extra}), "append")
         assert rows_of(path) == model.rows, operation
-        assert places(path) == real_places(path), operation
+        known, real = places(path), real_places(path)
+        # without a base file that says so, a key may be known that is deleted
+        assert {place: file_id for place, file_id in known.items() if place in real} == real, operation
+        assert set(known) == set(real) or "BUCKET" in more.values(), operation
 
     with caplog.at_level(logging.WARNING, "pyhudi.spark"):
         rows = batch(0, 60, 10, "first")
@@ -73,11 +108,19 @@ def test_the_index_says_where_every_key_is(
         rows = [*batch(0, 5, 9, "old"), *batch(10, 20, 11, "new"), *batch(60, 65, 1, "fresh")]
         model.upsert(rows)
         step("upsert", rows)
-        # a record moves to another partition, unless the stored one wins
-        model.delete([("k020", "p0", 0, "")])
-        model.upsert([("k020", "p7", 12, "moved")])
-        step("upsert", [("k020", "p7", 12, "moved"), ("k021", "p7", 3, "weaker"), ("n", "p7", 1, "new")][:2])
-        gone = [*batch(0, 3, 0, ""), ("nobody", "p1", 0, "")]
+        if moves:
+            # a record moves to another partition, unless the stored one wins
+            model.delete([("k020", "p0", 0, "")])
+            model.upsert([("k020", "p7", 12, "moved")])
+            step("upsert", [("k020", "p7", 12, "moved"), ("k021", "p7", 3, "weaker")])
+        if partitioned:
+            rows = [("k020", "p-7_x", 12, "another record"), ("k020", "p0", 12, "changed"), ("k001", "p1", 12, "too")]
+            model.upsert(rows)
+            step("upsert", rows)
+            assert set(groups(path).items()) == {(f"record-index-{p}", 2) for p in ("p0", "p1", "p%2D7%5Fx")}
+        gone = [*batch(0, 3, 0, ""), ("nobody", "p1", 0, ""), ("k004", "p1", 0, ""), ("k004", "elsewhere", 0, "")]
+        if moves:
+            gone = gone[:4]  # global indexes delete a key wherever it is
         model.delete(gone)
         step("delete", gone)
         rows = batch(100, 105, 1, "inserted")
@@ -87,11 +130,22 @@ def test_the_index_says_where_every_key_is(
         model.drop("p1")
         model.upsert(rows)
         step("insert_overwrite", rows)
-        # another index knows nothing of it, and it is kept all the same
-        rows = [("k000", "p1", 2, "again"), ("other", "p1", 2, "fresh")]
-        model.upsert(rows)
-        step("upsert", rows, hoodie__index__type="SIMPLE")
-    assert not [r for r in caplog.records if "record index" in r.getMessage()]
+        if "BUCKET" not in more.values():
+            # another index knows nothing of it, and it is kept all the same
+            rows = [("k000", "p1", 2, "again"), ("other", "p1", 2, "fresh")]
+            model.upsert(rows)
+            step("upsert", rows, hoodie__index__type="SIMPLE")
+        model.drop("p0")
+        step("delete_partition", [], hoodie__datasource__write__partitions__to__delete="p0")
+    assert not [r.getMessage() for r in caplog.records if "record index" in r.getMessage()]
+    assert groups(path).get("record-index", 3) == 3
+    table = HudiTable.for_path(path)
+    found = table.scan(filter=[("id", "=", "k000")])
+    assert found.plan().tasks.num_rows == 1
+    assert found.to_arrow()["part"].to_pylist() == ["p1"]
+    assert [row["part"] for row in found.to_spark(spark).collect()] == ["p1"]
+    assert table.scan(filter=[("id", "=", "k003")]).plan().tasks.num_rows == 0
+    assert table.lookup(["k000", "nobody"]).num_rows == 1
 
 
 def test_an_index_that_is_wrong_is_not_believed(spark: SparkSession, tmp_path: Path) -> None:
@@ -99,10 +153,40 @@ def test_an_index_that_is_wrong_is_not_believed(spark: SparkSession, tmp_path: P
     rows = batch(0, 20, 1, "first")
     model.upsert(rows)
     write(frame(spark, rows), path, indexed("upsert", "COPY_ON_WRITE"))
-    assert pa.array(sorted(places(path))).equals(pa.array(sorted(row[0] for row in rows)))
+    assert pa.array(sorted(key for key, _ in places(path))).equals(pa.array(sorted(row[0] for row in rows)))
     for file in (tmp_path / "table/.hoodie/metadata/record_index").glob("*.hfile"):
         file.unlink()
     rows = batch(10, 30, 2, "second")
     model.upsert(rows)
     write(frame(spark, rows), path, indexed("upsert", "COPY_ON_WRITE"))
     assert rows_of(path) == model.rows
+
+
+def test_an_index_that_would_miss_rows_goes_out_of_use(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = str(tmp_path / "table")
+
+    def declared() -> bool:
+        return "record_index" in TableMetaClient.open(path).config.metadata_partitions
+
+    write(frame(spark, batch(0, 9, 1, "first")), path, indexed("insert", "COPY_ON_WRITE"))
+    assert declared()
+    again = [("k003", "p0", 1, "in another partition")]
+    with caplog.at_level(logging.WARNING, "pyhudi.spark"):
+        write(frame(spark, again), path, indexed("upsert", "COPY_ON_WRITE", hoodie__index__type="SIMPLE"))
+    assert not declared()
+    assert "1 keys are in more than one file group" in caplog.text
+    assert "was not built: 1 keys are in several file groups" in caplog.text
+    assert HudiTable.for_path(path).lookup(["k003"]).num_rows == 2
+    # of a key and a partition there is one, until a bulk insert does not look
+    own = {"hoodie__metadata__record__index__enable": False, "hoodie__index__type": "RECORD_LEVEL_INDEX"}
+    kind = {**own, **PARTITIONED}
+    write(frame(spark, batch(3, 4, 2, "third")), path, indexed("upsert", "COPY_ON_WRITE", **kind))
+    assert declared()
+    assert len(places(path)) == 10
+    write(frame(spark, again), path, options("bulk_insert"))
+    assert not declared()
+    assert HudiTable.for_path(path).lookup(["k003"]).num_rows == 3
+    with pytest.raises(UnsupportedTableError, match="version 6 cannot have"):
+        write(frame(spark, again), str(tmp_path / "old"), indexed("upsert", "COPY_ON_WRITE", 6, **kind))

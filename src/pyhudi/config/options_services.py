@@ -260,6 +260,25 @@ METADATA_RECORD_INDEX_MAX_GROUPS = integer(
     least=1,
     aliases=("hoodie.metadata.record.index.max.filegroup.count",),
 )
+METADATA_PARTITIONED_RECORD_INDEX_ENABLE = flag(
+    "hoodie.metadata.record.level.index.enable",
+    False,
+    "Whether the metadata table holds a record index that knows keys by partition (from table version 9 on).",
+)
+METADATA_PARTITIONED_RECORD_INDEX_MIN_GROUPS = integer(
+    "hoodie.metadata.record.level.index.min.filegroup.count",
+    1,
+    "Least number of file groups for each partition in a partitioned record index.",
+    least=1,
+    aliases=("hoodie.metadata.partitioned.record.index.min.filegroup.count",),
+)
+METADATA_PARTITIONED_RECORD_INDEX_MAX_GROUPS = integer(
+    "hoodie.metadata.record.level.index.max.filegroup.count",
+    10,
+    "Greatest number of file groups for each partition in a partitioned record index, when it is built.",
+    least=1,
+    aliases=("hoodie.metadata.partitioned.record.index.max.filegroup.count",),
+)
 EMBEDDED_TIMELINE_SERVER = flag(
     "hoodie.embed.timeline.server", True, "Kept for compatibility; there is no timeline server here."
 )

@@ -148,6 +148,11 @@ BLOOM_DYNAMIC_MAX_ENTRIES = integer(
 BLOOM_PRUNE_BY_RANGES = flag(
     "hoodie.bloom.index.prune.by.ranges", True, "Whether files are left out whose key range cannot hold a key."
 )
+BLOOM_USE_METADATA = flag(
+    "hoodie.bloom.index.use.metadata",
+    False,
+    "Whether bloom filters and key ranges are looked up in the metadata table, if it has them.",
+)
 INDEX_TYPE = choice("hoodie.index.type", IndexType.SIMPLE, "How the current place of a key is found.", any_case=False)
 BLOOM_UPDATE_PARTITION_PATH = flag(
     "hoodie.bloom.index.update.partition.path",

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
+from pyhudi.metadata.keys import partition_paths
 from pyhudi.metadata.records import RecordType, encode
 
 LOCATION_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("millis", pa.int64())])
@@ -46,7 +47,7 @@ def locations_of(payload: pa.StructArray | pa.ChunkedArray) -> pa.Table:
     if flat.null_count:
         raise FormatError("a record of the record index says no place of its key")
     ids = _file_ids([pc.struct_field(flat, name) for name in _ID_FIELDS])
-    found = [pc.struct_field(flat, "partitionName"), ids, pc.struct_field(flat, "instantTime")]
+    found = [partition_paths(pc.struct_field(flat, "partitionName")), ids, pc.struct_field(flat, "instantTime")]
     return pa.Table.from_arrays(found, schema=LOCATION_SCHEMA)
 
 

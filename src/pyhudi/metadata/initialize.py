@@ -106,15 +106,18 @@ def build_partition(upkeep: Upkeep, config: TableConfig, partition: str, groups:
     publish(active, entry, stats, version, upkeep.completed_at(version), operation="BULK_INSERT_PREPPED")
 
 
-def prepare_folder(storage: Storage, partition: str, groups: int, instant: str, version: int) -> list[str]:
-    """Make the folder of a partition with a mark for each file group; returns the ids of the groups."""
+def prepare_folder(
+    storage: Storage, partition: str, groups: int | Sequence[str], instant: str, version: int
+) -> list[str]:
+    """Make the folder of a partition with a mark for each file group; returns the ids of the groups. ``groups`` are
+    they, or how many there are to be."""
     folder = join_path(METADATA_FOLDER, partition)
     storage.delete_tree(folder)
     now = datetime.now(UTC)
     content = format_properties({"commitTime": instant, "partitionDepth": "1"}, ("partition metadata",), now)
     with contextlib.suppress(AlreadyExistsError):
         storage.create(join_path(folder, PARTITION_METADATA), content)
-    ids = file_group_ids(partition, groups)
+    ids = file_group_ids(partition, groups) if isinstance(groups, int) else list(groups)
     for file_id in ids:
         write_init_log(storage, partition, file_id, instant, version)
     return ids

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +34,8 @@ MOST_KEYS = 10_000
 """More keys than these are not looked up."""
 _MOST_FILTERS = 2_000
 _MOST_INDEXES = 256
+_GLOBAL = "record-index"
+"""What ids of file groups of a global record index begin with; others go on with a partition."""
 
 LOCATION_SCHEMA = pa.schema([("key", pa.string()), ("partition", pa.string()), ("file_id", pa.string())])
 """Where a record with a key is."""
@@ -80,12 +83,15 @@ def _keys_of_group(group: tuple[Term, ...], schema: pa.Schema, config: TableConf
     return made
 
 
-def locate(table: MetadataTable, keys: pa.Array) -> pa.Table | None:
+def locate(table: MetadataTable, keys: pa.Array, partitions: Sequence[str] | None = None) -> pa.Table | None:
     """Return where the records with these keys are (`LOCATION_SCHEMA`), by the record index.
 
-    A key of a partitioned index may be in several partitions. None: there are too many of those to ask them all.
+    A key of a partitioned index may be in several partitions; only these ``partitions`` are asked. None: there are too
+    many of those to ask them all.
     """
     prefixes = {file_id.rsplit("-", 2)[0] for file_id in table.groups(RECORD_INDEX)["file_id"].to_pylist()}
+    if partitions is not None and not prefixes <= {_GLOBAL}:
+        prefixes &= {f"{_GLOBAL}-{ids.data_partition_id(path)}" for path in partitions}
     if len(prefixes) > _MOST_INDEXES:
         return None
     tables = [LOCATION_SCHEMA.empty_table()]

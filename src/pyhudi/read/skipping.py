@@ -63,7 +63,7 @@ class Skipping:
         metadata = self._usable()
         if metadata is None or not kept or not self.table.config.is_partitioned:
             return kept
-        places = self._places(metadata)
+        places = self._places(metadata, kept)
         if places is not None:
             mine = set(pc.unique(places["partition"]).to_pylist())
             self.report.append(f"{RECORD_INDEX}: {len(kept) - len(mine & set(kept))} of {len(kept)} partitions out")
@@ -155,8 +155,8 @@ class Skipping:
             return None
         return keys_of(self.rows, self.schema, self.table.config, self.opts)
 
-    def _places(self, metadata: MetadataTable) -> pa.Table | None:
-        """Where the records are that the filter names; None if it names none, or nothing tells."""
+    def _places(self, metadata: MetadataTable, partitions: list[str] | None = None) -> pa.Table | None:
+        """Where the records are that the filter names, in these partitions; None if it names none, or nothing tells."""
         if RECORD_INDEX not in metadata.partitions or self.query.as_of is not None or self.without_record_index:
             return None
         if self.found is None:
@@ -164,7 +164,7 @@ class Skipping:
                 keys = self._keys()
                 if keys is None:
                     keys = self._keys_by_secondary(metadata)
-                self.found = None if keys is None else locate(metadata, keys)
+                self.found = None if keys is None else locate(metadata, keys, partitions)
             except HudiError as e:
                 self.files.distrust_indexes(e)
                 self.report.append(f"{RECORD_INDEX}: not used: {e}")

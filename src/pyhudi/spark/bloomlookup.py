@@ -1,6 +1,6 @@
-"""The look-up by key ranges and bloom filters: both in the footers of base files, read on the executors.
+"""The look-up by key ranges and bloom filters, which are in the footers of base files and may be in the metadata table.
 
-Keys are sent to the files that may hold them; a file is opened for its filter, and its keys are read only if some pass.
+Keys are sent to the files that may hold them; there filters are looked at, and keys of files read only if some pass.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
@@ -19,6 +19,7 @@ from pyhudi.config import options
 from pyhudi.config.values import IndexType
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.spark_json import from_spark_json
+from pyhudi.spark.bloomsources import FilterSource, metadata_of, stored_ranges
 from pyhudi.spark.frames import small_frame
 from pyhudi.spark.keycolumns import TEXT, KeyColumns, extra_name
 from pyhudi.spark.keytext import resolve
@@ -35,15 +36,18 @@ Batches = Iterator[pa.RecordBatch]
 def bloom_places(
     rows: DataFrame, lookup: KeyLookup, files: BaseFiles, extra: tuple[str, ...]
 ) -> tuple[DataFrame, KeyColumns]:
-    """Find the batch's keys in *files*. Runs a Spark job that reads the files' footers when files are pruned by ranges.
+    """Find the batch's keys in *files*. Runs a Spark job that reads the files' footers when files are pruned by ranges
+    that the metadata table does not have.
 
     Gives places as `scan_places` does.
     """
     spark = rows.sparkSession
     everywhere = lookup.index is IndexType.GLOBAL_BLOOM
     storage = lookup.client.storage
+    metadata = metadata_of(lookup)
     if lookup.opts.get_typed(options.BLOOM_PRUNE_BY_RANGES):
-        ranges = _key_ranges(rows, storage, files)
+        known = None if metadata is None else stored_ranges(metadata, files)
+        ranges = _key_ranges(rows, storage, files) if known is None else _ranges_frame(spark, files, *known)
     else:
         nothing = F.lit(None).cast("string")
         frame = files.frame(spark, "file_no", "partition")
@@ -62,10 +66,10 @@ def bloom_places(
         [StructField(_KEY, StringType()), *fields, StructField(FILE_NO, IntegerType()), StructField(ROW, LongType())]
     )
     more = from_spark_json(StructType([StructField(n, f.dataType) for n, f in zip(extra, fields, strict=True)]).json())
-    paths = files.table["base_path"].combine_chunks()
+    source = FilterSource.of(lookup, files, metadata)
 
     def check(batches: Iterable[pa.RecordBatch]) -> Batches:
-        yield from check_files(batches, storage, paths, more)
+        yield from check_files(batches, source, more)
 
     found = pairs.sortWithinPartitions(FILE_NO).mapInArrow(check, out)
     return found.join(F.broadcast(files.frame(spark, "file_no", "partition")), FILE_NO), TEXT
@@ -97,17 +101,25 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
     return small_frame(spark, pa.table(columns, names=out.names))
 
 
-def check_files(batches: Iterable[pa.RecordBatch], storage: Storage, paths: pa.Array, extra: pa.Schema) -> Batches:
+def _ranges_frame(spark: SparkSession, files: BaseFiles, least: pa.Array, most: pa.Array) -> DataFrame:
+    """The same, of ranges that are known."""
+    columns = [files.table["file_no"], files.table["partition"], least, most]
+    return small_frame(spark, pa.table(columns, names=[FILE_NO, OLD_PARTITION, _LEAST, _MOST]))
+
+
+def check_files(batches: Iterable[pa.RecordBatch], source: FilterSource, extra: pa.Schema) -> Batches:
     """The places of keys: batches of (file number, key), sorted by file number, against the files themselves.
 
-    Memory: one batch, and per file the keys that pass its filter.
+    Memory: one batch, some filters, and per file the keys that pass its filter.
     """
+    filters, storage, paths = source.open(), source.storage, source.paths
     current: int | None = None
     passed: list[pa.Array] = []
     bloom = None
     for batch in batches:
         numbers = batch.column(0).to_numpy(zero_copy_only=False)
         bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+        filters.expect(numbers[[start for start in bounds[:-1] if start < len(numbers)]].tolist())
         for start, end in pairwise(bounds):
             if start == end:
                 continue
@@ -116,7 +128,7 @@ def check_files(batches: Iterable[pa.RecordBatch], storage: Storage, paths: pa.A
                 if current is not None:
                     yield from _exact(storage, paths[current].as_py(), current, passed, extra)
                 current, passed = number, []
-                bloom = read_footer(storage, paths[number].as_py()).bloom_filter()
+                bloom = filters.of(number)
             keys = batch.column(1).slice(start, end - start)
             passed.append(keys if bloom is None else keys.filter(bloom.might_contain(keys)))
     if current is not None:

@@ -67,7 +67,8 @@ _STAY = {
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
     """``rows`` are tagged, and cheap to evaluate thanks to ``cached``; ``slices`` are the file groups as the plan saw
-    them, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``seen`` the instants it knew of (`known_instants`)."""
+    them, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``seen`` the instants it knew of (`known_instants`);
+    ``records``: the record index in which keys were looked up."""
 
     rows: DataFrame
     workload: Workload
@@ -75,6 +76,7 @@ class GroupPlan:
     logs: pa.Table
     seen: frozenset[str]
     cached: Cached
+    records: RecordIndex | None = None
 
 
 def known_instants(timeline: Timeline | None) -> frozenset[str]:
@@ -119,6 +121,7 @@ def plan_groups(
             small = smallest_files(small, job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES))
     cached = Cached()
     try:
+        records = record_index_of(job)
         rows = _keyed(job, instant)
         record_size = average_record_size(_write_history(job, timeline), files)
         ratio = job.opts.get_typed(options.FILL_RATIO)
@@ -134,7 +137,7 @@ def plan_groups(
                 if merge_on_read:
                     logs = log_slices(bases, slices, compaction, named_by_slice=job.config.version < 8)
                 return SoughtPlan(rows, partitions, sought, slices, logs, known_instants(timeline), cached)
-        rows = _tagged(job, rows, slices, small, cached, logged)
+        rows = _tagged(job, rows, slices, small, cached, logged, records)
         counts = count_rows(rows)
         _check_duplicates(job, counts)
         workload = plan_workload(counts, slices, small, files, record_size, logs=merge_on_read, fill_ratio=ratio)
@@ -143,7 +146,7 @@ def plan_groups(
         if merge_on_read:
             by_slice = job.config.version < 8
             logs = log_slices(appended_groups(workload), slices, compaction, named_by_slice=by_slice)
-        return GroupPlan(rows, workload, slices, logs, known_instants(timeline), cached)
+        return GroupPlan(rows, workload, slices, logs, known_instants(timeline), cached, records)
     except BaseException:
         cached.release()
         raise
@@ -159,7 +162,13 @@ def _keyed(job: WriteJob, instant: str) -> DataFrame:
 
 
 def _tagged(
-    job: WriteJob, rows: DataFrame, slices: pa.Table, small: pa.Table, cached: Cached, logged: LogContents
+    job: WriteJob,
+    rows: DataFrame,
+    slices: pa.Table,
+    small: pa.Table,
+    cached: Cached,
+    logged: LogContents,
+    records: RecordIndex | None,
 ) -> DataFrame:
     """Keyed rows, duplicates merged as the options say, with the place of every key that the table has."""
     deletes = job.operation is Operation.DELETE
@@ -179,7 +188,6 @@ def _tagged(
     opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
     stays = not job.global_keys and policy is DuplicatePolicy.NONE
     emptied = stays and logged.deletes
-    records = record_index_of(job)
     lookup = KeyLookup(job.client, job.spec, job.merging, opts, logged.new_keys, stays, emptied, records)
     rows = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
     return rows.where(F.col(FILE_ID).isNull()) if policy is DuplicatePolicy.DROP else rows

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyhudi.metadata.secondary import SECONDARY
 from pyhudi.services.indexes import IndexRequest
 from pyhudi.services.indexing import Builder, LockedTable
-from pyhudi.spark.recordindex import build_record_index
+from pyhudi.spark.recordbuild import build_record_index
 from pyhudi.spark.secondaryindex import build_secondary_index
 
 if TYPE_CHECKING:

@@ -12,32 +12,29 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.locations import locations_of
-from pyhudi.metadata.keys import data_partition_id, group_of
+from pyhudi.index.recordgroups import NOWHERE, RecordGroups
 from pyhudi.metadata.records import RECORD_INDEX
-from pyhudi.metadata.table import KEY, MetadataTable
+from pyhudi.metadata.table import KEY
 from pyhudi.spark.lookup import OLD_PARTITION
 from pyhudi.spark.placement import placement_keys
+from pyhudi.spark.recordindex import RecordIndex
+from pyhudi.spark.recordwrite import PARTITION
 
-RECORD_INDEX_PARTITION = "record_index"
 FOUND_ID = "_pyhudi_found_id"
-_FOUND_KEY, _GROUP = "_pyhudi_found_key", "_pyhudi_group"
+_FOUND_KEY, _GROUP, _TASK = "_pyhudi_found_key", "_pyhudi_group", "_pyhudi_task"
 _KEYS_A_TASK = 200_000
 Batches = Iterator[pa.RecordBatch]
 
 
-def record_places(rows: DataFrame, index: MetadataTable, count: int, *, partitioned: bool) -> DataFrame:
+def record_places(rows: DataFrame, index: RecordIndex, count: int) -> DataFrame:
     """Where the keys of *rows* are: ``_pyhudi_found_key``, ``_pyhudi_old_partition``, ``_pyhudi_found_id``. Lazy.
 
-    *count* is about how many rows there are. *partitioned*: the index knows keys by partition, and each is looked for
-    in its own only.
+    *count* is about how many rows there are. In an index that knows keys by partition, each is looked for in its own
+    only.
     """
-    groups = index.groups(RECORD_INDEX_PARTITION).num_rows
-    tasks = max(1, min(groups, -(-count // _KEYS_A_TASK)))
-    keys = rows.select(RECORD_KEY, PARTITION_PATH)
-    if partitioned:
-        moved = keys.repartition(tasks, PARTITION_PATH)
-    else:
-        moved = with_group(keys, groups, tasks).repartition(tasks, _GROUP).select(RECORD_KEY, PARTITION_PATH)
+    groups = index.groups
+    tasks = max(1, min(len(groups), -(-count // _KEYS_A_TASK)))
+    keys = with_group(rows.select(RECORD_KEY, PARTITION_PATH), groups, tasks)
     out = StructType([StructField(name, StringType()) for name in (_FOUND_KEY, OLD_PARTITION, FOUND_ID)])
 
     def look_up(batches: Iterable[pa.RecordBatch]) -> Batches:
@@ -45,10 +42,9 @@ def record_places(rows: DataFrame, index: MetadataTable, count: int, *, partitio
         if not parts:
             return
         table = pa.Table.from_batches(parts)
-        found = _in_partitions(index, table) if partitioned else _look_up(index, table[RECORD_KEY])
-        yield from found.combine_chunks().to_batches()
+        yield from _look_up(index, table).combine_chunks().to_batches()
 
-    return moved.mapInArrow(look_up, out)
+    return keys.repartition(tasks, _TASK).select(RECORD_KEY, _GROUP).mapInArrow(look_up, out)
 
 
 def match(rows: DataFrame, places: DataFrame, *, partitioned: bool) -> DataFrame:
@@ -59,33 +55,35 @@ def match(rows: DataFrame, places: DataFrame, *, partitioned: bool) -> DataFrame
     return rows.join(places, condition, "left").drop(_FOUND_KEY)
 
 
-def with_group(rows: DataFrame, groups: int, tasks: int) -> DataFrame:
-    """Rows with the placement key of the task that serves the file group of their record key in an index of so many
-    groups; group ``g`` is of task ``g mod tasks``."""
-    out = StructType([*rows.schema.fields, StructField(_GROUP, IntegerType())])
+def with_group(rows: DataFrame, groups: RecordGroups, tasks: int) -> DataFrame:
+    """Rows with the file group of their keys, and the placement key of the task that serves it: group ``g`` is of task
+    ``g mod tasks``. Rows whose partition has no file groups are left out."""
+    out = StructType([*rows.schema.fields, StructField(_GROUP, IntegerType()), StructField(_TASK, IntegerType())])
     placement = np.array(placement_keys(tasks), dtype=np.int32)
 
     def add(batches: Iterable[pa.RecordBatch]) -> Batches:
         for batch in batches:
-            numbers = placement[group_of(batch.column(RECORD_KEY), groups) % tasks]
-            yield batch.append_column(_GROUP, pa.array(numbers))
+            numbers = groups.numbers(batch.column(RECORD_KEY), batch.column(PARTITION_PATH))
+            found = batch.append_column(_GROUP, pa.array(numbers))
+            found = found.append_column(_TASK, pa.array(placement[numbers % tasks]))
+            yield found.filter(pa.array(numbers != NOWHERE)) if groups.partitioned else found
 
     return rows.mapInArrow(add, out)
 
 
-def _look_up(index: MetadataTable, keys: pa.ChunkedArray, prefix: str = "") -> pa.Table:
-    found = index.lookup(RECORD_INDEX_PARTITION, keys, [RECORD_INDEX], prefix=prefix)
-    places = locations_of(found[RECORD_INDEX])
-    return pa.table([found[KEY], places["partition"], places["file_id"]], names=[_FOUND_KEY, OLD_PARTITION, FOUND_ID])
-
-
-def _in_partitions(index: MetadataTable, rows: pa.Table) -> pa.Table:
-    partitions = pc.unique(rows[PARTITION_PATH]).to_pylist()
-    return pa.concat_tables(
-        _look_up(
-            index,
-            rows[RECORD_KEY].filter(pc.equal(rows[PARTITION_PATH], partition)),
-            f"record-index-{data_partition_id(partition)}-",
+def _look_up(index: RecordIndex, rows: pa.Table) -> pa.Table:
+    """The places of keys (the first column; their file groups are the second)."""
+    # file groups of one partition are looked up together
+    families: dict[str, list[int]] = {}
+    for number in pc.unique(rows[_GROUP]).to_pylist():
+        families.setdefault(index.groups.prefix(number), []).append(number)
+    found = []
+    for prefix, numbers in families.items():
+        mine = (
+            rows if len(families) == 1 else rows.filter(pc.is_in(rows[_GROUP], value_set=pa.array(numbers, pa.int32())))
         )
-        for partition in partitions
-    )
+        records = index.table.lookup(PARTITION, mine[RECORD_KEY], [RECORD_INDEX], prefix=prefix)
+        places = locations_of(records[RECORD_INDEX])
+        columns = [records[KEY], places["partition"], places["file_id"]]
+        found.append(pa.table(columns, names=[_FOUND_KEY, OLD_PARTITION, FOUND_ID]))
+    return pa.concat_tables(found)

@@ -124,8 +124,9 @@ def _tag_by_records(
 ) -> DataFrame | None:
     """The tagged rows by the record index, without positions but for those whose record is in another partition; None:
     the index is not of this table."""
-    places = keep(record_places(rows, index.table, batch.rows, partitioned=index.partitioned))
+    places = keep(record_places(rows, index, batch.rows))
     if not all_known(places, slices):
+        index.doubts.append("it names file groups that the table has not")
         return None
     small = batch.rows <= lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
     found = match(rows, F.broadcast(places) if small else places, partitioned=index.partitioned)

@@ -8,6 +8,7 @@ need no places at all. The price is that unusable keys are found only then, and 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
-from pyhudi.config.values import BucketEngine, DuplicatePolicy, IndexType, Operation, TableType
+from pyhudi.config.values import BucketEngine, DuplicatePolicy, IndexType, MergeMode, Operation, TableType
 from pyhudi.errors import RecordKeyError, UnsupportedTableError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bucketcounts import store_counts
@@ -25,6 +26,7 @@ from pyhudi.index.bucketids import bucket_groups, new_tail
 from pyhudi.index.bucketing import Bucketing
 from pyhudi.index.consistent import known_partitions, load_metadata, store_first
 from pyhudi.merge.dedupe import Dedupe
+from pyhudi.merge.deletes import IS_DELETED
 from pyhudi.merge.rules import Rules
 from pyhudi.spark.buckets import with_bucket
 from pyhudi.spark.consistent import Locations, located, opened
@@ -34,10 +36,12 @@ from pyhudi.spark.group_plan import combines, duplicate_policy, keys_only, known
 from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.keytext import quoted
 from pyhudi.spark.placement import place
+from pyhudi.spark.recorddelta import KeyChanges
 from pyhudi.spark.tagging import KeyLookup, tag, untagged
 from pyhudi.spark.tasks import run_upsert
 from pyhudi.spark.write_job import WriteJob, touched_partitions
 from pyhudi.table.fsview import SLICE_SCHEMA, FileSystemView
+from pyhudi.table.merging import DELETE_FIELD
 from pyhudi.timeline.metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts import pending_compaction_groups
@@ -68,7 +72,10 @@ def write_buckets(job: WriteJob) -> WriteResult:
         if job.client is not None and known_instants(tx.timeline) != known_instants(timeline):
             slices = _slices(job, tx.timeline)
         stats = write_bucketed(job, tx.instant, slices, tx.timeline)
-        return job.commit(tx, job.metadata(stats, _replaced(job, slices, stats)))
+        replaced = _replaced(job, slices, stats)
+        gone = partial(_deleted, job, tx.instant, slices)
+        index = job.index_delta(tx, KeyChanges(stats, slices, replaced, gone, bucketed=True))
+        return job.commit(tx, job.metadata(stats, replaced), index)
 
 
 def write_bucketed(job: WriteJob, instant: str, slices: pa.Table, timeline: Timeline | None = None) -> pa.Table:
@@ -229,6 +236,16 @@ def _context(job: WriteJob, instant: str, slices: pa.Table) -> WriteContext:
             logs = replace(logs, slices=log_slices(slices, slices, pending, named_by_slice=job.config.version < 8))
     # a bucket is one file group, however large
     return replace(context, keyed=keyed, logs=logs, max_file_size=_UNLIMITED)
+
+
+def _deleted(job: WriteJob, instant: str, slices: pa.Table) -> DataFrame | None:
+    """The rows that certainly delete their keys, whether these are there or not: where ordering values count, a delete
+    may have lost."""
+    marked = IS_DELETED in job.df.columns or DELETE_FIELD in job.merging.properties
+    certain = marked and job.merging.mode is MergeMode.COMMIT_TIME_ORDERING
+    if job.operation is not Operation.DELETE and not (certain and job.operation is Operation.UPSERT):
+        return None
+    return _prepared(job, instant, slices).where(F.col(DELETE))
 
 
 def _replaced(job: WriteJob, slices: pa.Table, stats: pa.Table) -> pa.Table | None:

@@ -8,6 +8,7 @@ from pyhudi.config import options
 from pyhudi.spark.bulk_insert import arrange
 from pyhudi.spark.dedupe import dedupe
 from pyhudi.spark.keygen import with_keys
+from pyhudi.spark.recorddelta import KeyChanges
 from pyhudi.spark.tasks import run_bulk_insert
 from pyhudi.spark.write_job import WriteJob
 from pyhudi.write.result import WriteResult
@@ -18,7 +19,7 @@ def bulk_insert(job: WriteJob) -> WriteResult:
     with job.transaction() as tx:
         tx.to_inflight(None)
         stats = write_new_files(job, tx.instant)
-        return job.commit(tx, job.metadata(stats), job.index_delta(tx, stats))
+        return job.commit(tx, job.metadata(stats), job.index_delta(tx, KeyChanges(stats)))
 
 
 def write_new_files(job: WriteJob, instant: str) -> pa.Table:

@@ -14,9 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.values import MergeMode, Operation
-from pyhudi.format.columns import RECORD_KEY
+from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.failures import spark_errors
-from pyhudi.spark.group_plan import GroupPlan, known_instants, plan_groups, record_index_of
+from pyhudi.spark.group_plan import GroupPlan, known_instants, plan_groups
+from pyhudi.spark.recorddelta import KeyChanges
 from pyhudi.spark.routing import route
 from pyhudi.spark.sought_plan import SoughtPlan, by_partition, without_key_indexes
 from pyhudi.spark.tasks import run_sought, run_upsert
@@ -24,7 +25,7 @@ from pyhudi.spark.write_job import WriteJob, touched_partitions
 from pyhudi.timeline.metadata import CommitMetadata
 from pyhudi.write.columns import DELETE, FILE_ID
 from pyhudi.write.keyed import KeyedWrite
-from pyhudi.write.operations import replaced_files, replaced_groups, type_name
+from pyhudi.write.operations import replaced_groups, type_name
 from pyhudi.write.result import WriteResult
 from pyhudi.write.workload import profile_stats
 
@@ -46,7 +47,16 @@ def write_groups(job: WriteJob) -> WriteResult:
             tx.to_inflight(_announced(job, plan))
             stats = write_planned(job, plan, tx.instant)
             replaced = _replaced(job, plan, stats)
-            index = job.index_delta(tx, stats, _deleted(job, plan), replaced_files(plan.slices, replaced))
+            records = None if isinstance(plan, SoughtPlan) else plan.records
+            changes = KeyChanges(
+                stats,
+                plan.slices,
+                replaced,
+                lambda: _deleted(job, plan),
+                looked_up=records is not None,
+                doubts=records.doubts if records is not None else (),
+            )
+            index = job.index_delta(tx, changes)
             return job.commit(tx, job.metadata(stats, replaced), index)
     finally:
         if plan is not None:
@@ -60,7 +70,7 @@ def write_planned(job: WriteJob, plan: GroupPlan | SoughtPlan, instant: str) -> 
         context = replace(context, logs=replace(context.logs, slices=plan.logs))
     if isinstance(plan, SoughtPlan):
         return run_sought(by_partition(plan, _max_tasks(job)), context, plan.sought)
-    if record_index_of(job) is not None:
+    if plan.records is not None:
         context = replace(context, keyed=KeyedWrite())  # the index tells file groups, not rows in them
     return run_upsert(route(plan.rows, plan.workload, _max_tasks(job)), context)
 
@@ -82,7 +92,7 @@ def _deleted(job: WriteJob, plan: GroupPlan | SoughtPlan) -> DataFrame | None:
     certain = job.operation is Operation.DELETE or job.merging.mode is MergeMode.COMMIT_TIME_ORDERING
     if not certain or DELETE not in plan.rows.columns:
         return None
-    return plan.rows.where(F.col(DELETE) & F.col(FILE_ID).isNotNull()).select(RECORD_KEY)
+    return plan.rows.where(F.col(DELETE) & F.col(FILE_ID).isNotNull()).select(RECORD_KEY, PARTITION_PATH)
 
 
 def _max_tasks(job: WriteJob) -> int:

@@ -19,8 +19,8 @@ from pyhudi.keygen import KeySpec
 from pyhudi.metadata.indexdelta import RECORD_INDEX, IndexDelta
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.spark.failures import spark_errors
-from pyhudi.spark.recordindex import index_delta
 from pyhudi.spark.secondaryindex import secondary_delta
+from pyhudi.spark.recorddelta import KeyChanges, index_delta
 from pyhudi.storage import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.merging import MergeSettings
@@ -107,14 +107,10 @@ class WriteJob:
                     _log.warning("the empty table at %s is left behind: %s", self.storage.uri(), failure)
             raise
 
-    def index_delta(
-        self, tx: Transaction, stats: pa.Table, deleted: DataFrame | None = None, replaced: pa.Table | None = None
-    ) -> IndexDelta | None:
-        """Bring the record index up to date with a write (`pyhudi.spark.recordindex.index_delta`); None without one."""
-        if replaced is None:
-            replaced = pa.table({"partition": pa.array([], pa.string()), "path": pa.array([], pa.string())})
+    def index_delta(self, tx: Transaction, changes: KeyChanges) -> IndexDelta | None:
+        """Bring the record index up to date with a write (`pyhudi.spark.recorddelta.index_delta`); None without one."""
         spark = self.df.sparkSession
-        return index_delta(spark, self.storage, tx.config, tx.instant, stats, deleted, replaced)
+        return index_delta(spark, self.storage, tx.config, tx.typed_options, tx.instant, changes)
 
     def commit(self, tx: Transaction, metadata: CommitMetadata, index: IndexDelta | None = None) -> WriteResult:
         """Publish the write.

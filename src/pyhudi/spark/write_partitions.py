@@ -6,10 +6,11 @@ from pyhudi.config import options
 from pyhudi.format.columns import PARTITION_PATH
 from pyhudi.spark.failures import spark_errors
 from pyhudi.spark.keygen import with_keys
+from pyhudi.spark.recorddelta import KeyChanges
 from pyhudi.spark.write_job import WriteJob
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.timeline.metadata import WRITE_STAT_SCHEMA, CommitMetadata
-from pyhudi.write.operations import match_partitions, replaced_files, replaced_groups, type_name
+from pyhudi.write.operations import match_partitions, replaced_groups, type_name
 from pyhudi.write.result import WriteResult
 
 
@@ -26,7 +27,7 @@ def delete_partitions(job: WriteJob) -> WriteResult:
         slices = view.latest_slices()
         replaced = replaced_groups(slices, partitions)
         stats = WRITE_STAT_SCHEMA.empty_table()
-        index = job.index_delta(tx, stats, None, replaced_files(slices, replaced))
+        index = job.index_delta(tx, KeyChanges(stats, slices, replaced))
         return job.commit(tx, job.metadata(stats, replaced), index)
 
 

@@ -17,7 +17,7 @@ from pyhudi.spark.bulk_insert import check_sort_columns
 from pyhudi.spark.compaction import spark_runner
 from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.overwrite import overwrite_table
-from pyhudi.spark.recordindex import ensure_record_index
+from pyhudi.spark.recordbuild import ensure_record_index
 from pyhudi.spark.write_buckets import write_buckets
 from pyhudi.spark.write_bulk import bulk_insert
 from pyhudi.spark.write_groups import write_groups
@@ -76,19 +76,13 @@ def write(
     job = _prepare(df, storage, None if fresh else client, opts, operation)
     if client is not None and replaces:
         result = overwrite_table(client, job)
-        _index_records(job)
+        ensure_record_index(df.sparkSession, storage, job.opts)
         return result
     result = _run(job)
     if result.instant is not None:
         after_deltacommit(storage, job.opts, spark_runner(df.sparkSession))
-        _index_records(job)
+        ensure_record_index(df.sparkSession, storage, job.opts)
     return result
-
-
-def _index_records(job: WriteJob) -> None:
-    """Build a record index that the options ask for and the table has not; with buckets nobody would look into it."""
-    if job.bucketing is None:
-        ensure_record_index(job.df.sparkSession, job.storage, job.opts)
 
 
 def _operation(opts: Options, *, keyed: bool) -> Operation:

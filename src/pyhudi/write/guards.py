@@ -15,6 +15,8 @@ from pyhudi.write.settings import partial_columns
 
 FILLING = frozenset({Operation.INSERT, Operation.UPSERT, Operation.DELETE})
 """Operations that write new versions of existing base files, or log files."""
+_PARTITIONED_INDEXES = 9
+"""The first table version whose record index may be partitioned."""
 KNOWN_INDEXES = frozenset(
     {
         IndexType.SIMPLE,
@@ -47,6 +49,12 @@ def check_writable(config: TableConfig, merging: MergeSettings, operation: Opera
         Rules.of_table(merging)  # the merger that the table asks for is there
     index = opts.get_typed(options.INDEX_TYPE)
     _check_index(index, operation)
+    if opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE) and config.version < _PARTITIONED_INDEXES:
+        raise UnsupportedTableError(
+            f"{options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE.key}=true: tables of version {config.version} "
+            "cannot have a record index that knows keys by partition, which came with Apache Hudi 1.1; use "
+            f"{options.METADATA_GLOBAL_RECORD_INDEX_ENABLE.key}, or a table of version {_PARTITIONED_INDEXES}"
+        )
     copies = config.table_type is TableType.COPY_ON_WRITE and not config.populate_meta_fields
     if index is IndexType.BUCKET and copies and operation in FILLING:
         raise UnsupportedTableError(

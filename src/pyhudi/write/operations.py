@@ -83,7 +83,11 @@ def replaced_groups(slices: pa.Table, partitions: Iterable[str] | None) -> pa.Ta
 
 
 def replaced_files(slices: pa.Table, replaced: pa.Table | None) -> pa.Table:
-    """The base files (partition, path) of file groups that go out of view."""
-    found = slices.filter(pc.is_valid(slices["base_path"])).select(["partition", "file_id", "base_path"])
-    gone = found.slice(0, 0) if replaced is None else found.filter(in_groups(found, replaced))
-    return gone.select(["partition", "base_path"]).rename_columns(["partition", "path"])
+    """The base files and log files (partition, path) of file groups that go out of view."""
+    gone = slices.slice(0, 0) if replaced is None else slices.filter(in_groups(slices, replaced))
+    gone = gone.select(["partition", "base_path", "log_paths"]).combine_chunks()
+    base = gone.filter(pc.is_valid(gone["base_path"])).select(["partition", "base_path"])
+    logs = gone["log_paths"].combine_chunks()
+    owners = gone["partition"].take(pc.list_parent_indices(logs))
+    names = ["partition", "path"]
+    return pa.concat_tables([base.rename_columns(names), pa.table([owners, pc.list_flatten(logs)], names=names)])

@@ -1,0 +1,211 @@
+"""The record index of a table that has none: built of what the table holds, and declared."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.index.locations import group_count
+from pyhudi.index.recordgroups import RecordGroups, new_group_ids
+from pyhudi.metadata.definitions import DEFAULT_PATH, PATH_KEY, load_definitions, store_definitions
+from pyhudi.metadata.deltas import GroupSlice, begin, publish
+from pyhudi.metadata.detach import METADATA_FOLDER, PARTITIONS
+from pyhudi.metadata.home import FILES, file_group_ids, metadata_timeline
+from pyhudi.metadata.initialize import initial_instant, prepare_folder
+from pyhudi.metadata.undo import forget
+from pyhudi.read.merged import slice_context
+from pyhudi.read.pinned import PinnedTable
+from pyhudi.read.table_schema import table_schema
+from pyhudi.spark.recorddelta import numbered
+from pyhudi.spark.recordindex import PARTITIONED
+from pyhudi.spark.recordkeys import file_keys, slice_keys, task_count
+from pyhudi.spark.recordwrite import PARTITION, Places, Target, Written, write_keys
+from pyhudi.table.fsview import FileSystemView
+from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.table.opened import OpenedTable
+from pyhudi.timeline.active import ActiveTimeline
+from pyhudi.timeline.generator import InstantGenerator
+from pyhudi.timeline.instants import millis_of_instant
+from pyhudi.timeline.layout import Layout
+from pyhudi.transaction.locks import lock_provider
+from pyhudi.transaction.rollback import newest
+from pyhudi.transaction.transaction import current_config
+from pyhudi.write.basereader import read_footer
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config import TableConfig
+
+_THREADS = 16
+_log = logging.getLogger(__name__)
+
+
+def build_record_index(
+    spark: SparkSession,
+    storage: Storage,
+    config: TableConfig,
+    opts: Options,
+    data: ActiveTimeline,
+    completion: Callable[[], str],
+    *,
+    partitioned: bool = False,
+) -> TableConfig:
+    """Build the record index of what the table holds by its timeline, and declare it. Runs a Spark job.
+
+    The caller holds the table's lock. ``partitioned``: keys are told apart by their partitions.
+
+    Raises:
+        UnsupportedTableError: the files hold no keys, or some keys are in more than one file group, of which an index
+            knows one only.
+    """
+    if not config.populate_meta_fields:
+        raise UnsupportedTableError(
+            "a record index needs base files with record keys (hoodie.populate.meta.fields=true)"
+        )
+    slices = FileSystemView.load(OpenedTable(storage, config, data), data.timeline).latest_slices()
+    version = config.version
+    groups = RecordGroups.of(_group_ids(storage, opts, slices, partitioned=partitioned), partitioned=partitioned)
+    if not len(groups):
+        raise UnsupportedTableError("a partitioned record index has file groups for each partition, and there is none")
+    active = metadata_timeline(storage, version)
+    instant = initial_instant(active.timeline, data.timeline, version)
+    prepare_folder(storage, PARTITION, groups.ids, instant, version)
+    entry = begin(active, instant)
+    millis = {i: millis_of_instant(i, config.timezone) for i in pc.unique(slices["base_instant"]).to_pylist()}
+    since = pa.array([millis[i] for i in slices["base_instant"].to_pylist()], pa.int64())
+    files = numbered(slices["partition"], slices["file_id"], slices["base_path"], since)
+    tasks = task_count(len(groups), spark)
+    written = Written([], 0)
+    if files.num_rows:
+        keys = _keys(spark, PinnedTable(storage, config, data), opts, slices, files, groups, tasks)
+        target = Target(storage, instant, version, groups, [GroupSlice(file_id) for file_id in groups.ids])
+        written = write_keys(keys, Places(files, pa.array([], pa.string())), target, tasks)
+    if written.clashes:
+        forget(storage, active.reload(), instant, config)
+        storage.delete_tree(f"{METADATA_FOLDER}/{PARTITION}")
+        where = "several file groups of a partition" if partitioned else "several file groups"
+        cure = "" if partitioned else ", or, if they are unique in their partitions, have a partitioned record index"
+        raise UnsupportedTableError(
+            f"{written.clashes} keys are in {where}, and a record index knows one place of each; delete the "
+            f"duplicates{cure}"
+        )
+    done = completion() if version >= 8 else None
+    publish(active, entry, written.stats, version, done, operation="BULK_INSERT_PREPPED")
+    return _declare(storage, config, partitioned=partitioned)
+
+
+def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned: bool) -> list[str]:
+    """The file groups that the index gets, by the rows of the base files."""
+    found = slices.filter(pc.is_valid(slices["base_path"])).select(["partition", "base_path"])
+    with ThreadPoolExecutor(_THREADS) as pool:
+        rows = list(pool.map(lambda path: read_footer(storage, path).num_rows, found["base_path"].to_pylist()))
+    if not partitioned:
+        least, most = (
+            opts.get_typed(o)
+            for o in (options.METADATA_RECORD_INDEX_MIN_GROUPS, options.METADATA_RECORD_INDEX_MAX_GROUPS)
+        )
+        return file_group_ids(PARTITION, group_count(sum(rows), least, most))
+    least, most = (
+        opts.get_typed(o)
+        for o in (
+            options.METADATA_PARTITIONED_RECORD_INDEX_MIN_GROUPS,
+            options.METADATA_PARTITIONED_RECORD_INDEX_MAX_GROUPS,
+        )
+    )
+    counts = dict.fromkeys(pc.unique(slices["partition"]).to_pylist(), 0)
+    for partition, count in zip(found["partition"].to_pylist(), rows, strict=True):
+        counts[partition] += count
+    return new_group_ids({path: group_count(count, least, most) for path, count in counts.items()})
+
+
+def _keys(
+    spark: SparkSession,
+    table: PinnedTable,
+    opts: Options,
+    slices: pa.Table,
+    files: pa.Table,
+    groups: RecordGroups,
+    tasks: int,
+) -> DataFrame:
+    """The keys that the table's rows have now; ``files`` are the slices as numbered places."""
+    logged = pc.fill_null(pc.greater(pc.list_value_length(slices["log_paths"]), 0), False)
+    parts = []
+    alone = files.filter(pc.invert(logged))
+    if alone.num_rows:
+        parts.append(file_keys(spark, table.storage, alone, groups, tasks))
+    if alone.num_rows < files.num_rows:
+        found = table_schema(table)
+        if found is None:
+            raise UnsupportedTableError("the table has log files, but no columns are known of it")
+        context = slice_context(table, found.schema, opts=opts)
+        merged = slices.append_column("number", files["number"]).filter(logged)
+        parts.append(slice_keys(spark, context, merged, groups, tasks))
+    return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+
+
+def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) -> bool:
+    """Build the record index if the options want one and the table has none; tells whether it was built. A table that
+    cannot have one is warned of: its last write is committed."""
+    client = TableMetaClient.open(storage, opts)
+    if not wants_record_index(opts, client.config):
+        return False
+    lock = lock_provider(storage, opts)
+    generator = InstantGenerator(storage, opts, client.config.timezone, lock=lock)
+    with generator.reserve() as slot:
+        config = current_config(storage, client.config)
+        data = ActiveTimeline.load(storage, Layout.of(config.properties))
+        if not wants_record_index(opts, config):
+            return False
+        try:
+            build_record_index(
+                spark,
+                storage,
+                config,
+                opts,
+                data,
+                lambda: slot.take(newest(data)),
+                partitioned=not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE),
+            )
+        except UnsupportedTableError as reason:
+            _log.warning("the record index of %s was not built: %s", storage.root, reason)
+            return False
+    return True
+
+
+def wants_record_index(opts: Options, config: TableConfig) -> bool:
+    """Whether the options ask for a record index that the table could have and has not."""
+    kinds = (options.METADATA_GLOBAL_RECORD_INDEX_ENABLE, options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE)
+    wanted = opts.get_typed(options.METADATA_ENABLE) and any(opts.get_typed(kind) for kind in kinds)
+    return wanted and FILES in config.metadata_partitions and PARTITION not in config.metadata_partitions
+
+
+def _declare(storage: Storage, config: TableConfig, *, partitioned: bool) -> TableConfig:
+    changed: dict[str, str] = {}
+    if config.version >= 9:
+        definitions = load_definitions(storage, config)
+        definitions[PARTITION] = {
+            "indexName": PARTITION,
+            "indexType": PARTITION,
+            "indexFunction": "",
+            "sourceFields": [],
+            "indexOptions": {PARTITIONED: str(partitioned).lower()},
+            "version": "V1",
+        }
+        store_definitions(storage, config, definitions)
+        if config.index_defs_path is None:
+            changed[PATH_KEY] = DEFAULT_PATH
+
+    def declare(properties: dict[str, str]) -> None:
+        named = {name for name in properties.get(PARTITIONS, "").split(",") if name}
+        properties[PARTITIONS] = ",".join(sorted(named | {PARTITION}))
+        properties.update(changed)
+
+    return config.updated(storage, change=declare)

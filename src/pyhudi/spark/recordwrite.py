@@ -1,0 +1,215 @@
+"""Writes the file groups of a record index, each in a task that has all of its keys.
+
+An index knows one place of a key. Here is where it shows that a key has two: in what is written at a time, or in what
+is written and what the index has. They are counted; an index that has not all places must not be used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from pyhudi.format.columns import RECORD_KEY
+from pyhudi.index.locations import encode_locations, locations_of
+from pyhudi.index.recordgroups import RecordGroups
+from pyhudi.metadata.deltas import GroupSlice, Records, write_group_base, write_group_delta
+from pyhudi.metadata.records import RECORD_INDEX
+from pyhudi.metadata.table import KEY, MetadataTable
+from pyhudi.spark.recordkeys import FILE, GROUP, TASK, Batches
+from pyhudi.spark.workers import settle_worker
+from pyhudi.storage import Storage
+
+PARTITION = "record_index"
+_STAT = "stat string, clashes long"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The file groups of a record index that are written: by whom, when, and which (``slices``, by number).
+
+    ``current``: the index as it is before (None: base files are written, and one for each group). ``check``: keys that
+    are added may be elsewhere already.
+    """
+
+    storage: Storage
+    instant: str
+    version: int
+    groups: RecordGroups
+    slices: Sequence[GroupSlice]
+    current: MetadataTable | None = None
+    check: bool = False
+
+    def write(self, number: int, records: Records, token: str) -> Mapping[str, Any]:
+        """Write one file group; returns the file's write stat."""
+        where = self.slices[number]
+        if self.current is None:
+            return write_group_base(
+                self.storage, PARTITION, where.file_id, self.instant, self.version, records, token=token
+            )
+        return write_group_delta(self.storage, PARTITION, where, self.instant, self.version, records, token=token)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where keys are (``files``: number, partition, file_id, millis) and the ``partitions`` that they are gone from, by
+    number."""
+
+    files: pa.Table
+    partitions: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The write stats of the files of an index, and how many keys have more than one place."""
+
+    stats: list[dict[str, Any]]
+    clashes: int
+
+
+def write_keys(keys: DataFrame, places: Places, target: Target, tasks: int) -> Written:
+    """Write keys (`pyhudi.spark.recordkeys`) to the file groups of the index. Runs a Spark job.
+
+    A key that one file has and that is gone elsewhere has moved. A key that is gone from another partition than the
+    index knows it in stays.
+    """
+    lasting = merge_of(places, target)
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Batches:
+        from pyspark import TaskContext
+
+        settle_worker()
+        context = TaskContext.get()
+        assert context is not None
+        token = f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
+        stats, clashes = [], []
+        for number, group_keys, numbers in _by_group(batches):
+            records, clashing = lasting.records(number, group_keys, numbers)
+            clashes.append(clashing)
+            stats.append(json.dumps(target.write(number, records, token)) if len(records) else None)
+        columns = [pa.array(stats, pa.string()), pa.array(clashes, pa.int64())]
+        yield pa.RecordBatch.from_arrays(columns, names=["stat", "clashes"])
+
+    moved = keys.repartition(tasks, TASK).sortWithinPartitions(GROUP)
+    found = moved.mapInArrow(write, _STAT).collect()
+    return Written([json.loads(row[0]) for row in found if row[0] is not None], sum(row[1] for row in found))
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What becomes of the keys of one file group."""
+
+    files: pa.Table
+    partitions: pa.Array
+    values: pa.Array
+    target: Target
+
+    def records(self, number: int, keys: pa.Array, numbers: pa.Array) -> tuple[Records, int]:
+        """The last place of each key, and the keys that are nowhere any more; and how many keys have two places."""
+        gone = pc.less(numbers, 0)
+        there, at = keys.filter(pc.invert(gone)), numbers.filter(pc.invert(gone))
+        lost = pa.table([keys.filter(gone), pc.subtract(-1, numbers.filter(gone).cast(pa.int64()))], names=["k", "p"])
+        there, at, clashes = self._last(there, at)
+        target = self.target
+        if target.current is None:
+            return Records(there, self.values.take(at)), clashes
+        left = lost.filter(pc.invert(pc.is_in(lost["k"], value_set=there)))
+        deletes = left["k"].combine_chunks()
+        # an index of one partition knows keys of that partition only
+        unsure = deletes if not target.groups.partitioned else _NO_KEYS
+        known = self._known(number, pa.concat_arrays([unsure, there]) if target.check else unsure)
+        if target.check:
+            clashes += self._elsewhere(known, there, at, lost)
+        if not target.groups.partitioned:
+            deletes = self._really_gone(known, left)
+        return Records(there, self.values.take(at), pc.unique(deletes)), clashes
+
+    def _last(self, there: pa.Array, at: pa.Array) -> tuple[pa.Array, pa.Array, int]:
+        encoded = there.dictionary_encode()
+        if len(encoded.dictionary) == len(there):
+            return there, at, 0
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        # several log files are one place
+        groups = _joined(self.files["partition"], self.files["file_id"]).dictionary_encode().indices
+        places = groups.to_numpy(zero_copy_only=False).astype(np.int64)[at.to_numpy()]
+        pairs = np.unique(codes * (int(places.max(initial=0)) + 1) + places)
+        last = np.zeros(len(encoded.dictionary), dtype=np.int64)
+        last[codes] = np.arange(len(codes))
+        return there.take(pa.array(last)), at.take(pa.array(last)), len(pairs) - len(encoded.dictionary)
+
+    def _known(self, number: int, keys: pa.Array) -> pa.Table:
+        """Where the index knows keys of a file group: k, partition, file_id."""
+        assert self.target.current is not None
+        if not len(keys):
+            return pa.table(dict.fromkeys(_KNOWN, _NO_KEYS))
+        prefix = self.target.groups.prefix(number)
+        found = self.target.current.lookup(PARTITION, keys, [RECORD_INDEX], prefix=prefix)
+        where = locations_of(found[RECORD_INDEX])
+        return pa.table([found[KEY], where["partition"], where["file_id"]], names=_KNOWN)
+
+    def _elsewhere(self, known: pa.Table, there: pa.Array, at: pa.Array, lost: pa.Table) -> int:
+        """How many keys are known in another file group than the one that has them now, and not gone from there."""
+        rows = pc.index_in(known["k"], value_set=there).combine_chunks()
+        mine = self.files.take(at.take(rows))
+        same = pc.equal(_joined(mine["partition"], mine["file_id"]), _joined(known["partition"], known["file_id"]))
+        others = known.filter(pc.invert(pc.fill_null(same, True)))
+        return others.filter(pc.invert(self._left(others, lost))).num_rows
+
+    def _really_gone(self, known: pa.Table, lost: pa.Table) -> pa.Array:
+        return known["k"].filter(self._left(known, lost)).combine_chunks()
+
+    def _left(self, known: pa.Table, lost: pa.Table) -> pa.Array:
+        """Which keys are gone from the partition where they are known."""
+        partitions = self.partitions.take(lost["p"].combine_chunks())
+        return pc.is_in(
+            _joined(known["k"], known["partition"]), value_set=_joined(lost["k"], pa.chunked_array([partitions]))
+        )
+
+
+def merge_of(places: Places, target: Target) -> Merge:
+    """What decides of keys with these places."""
+    files = places.files.sort_by("number").combine_chunks()
+    values = encode_locations(files.select(["partition", "file_id", "millis"]), target.version)
+    return Merge(files, places.partitions, values, target)
+
+
+_NO_KEYS = pa.array([], pa.string())
+_KNOWN = ["k", "partition", "file_id"]
+
+
+def _joined(*columns: pa.ChunkedArray) -> pa.Array:
+    texts = [(c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c).cast(pa.string()) for c in columns]
+    return pc.binary_join_element_wise(*texts, "\0")
+
+
+def _by_group(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Array, pa.Array]]:
+    """Keys and file numbers of each file group; batches are sorted by group. Memory: one group."""
+    held: list[pa.RecordBatch] = []
+    current: int | None = None
+    for batch in batches:
+        groups = batch.column(GROUP).to_numpy()
+        bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+        for start, end in pairwise(bounds):
+            if start == end:
+                continue
+            group = int(groups[start])
+            if group != current and held:
+                yield _in_one(held, current)
+                held = []
+            current = group
+            held.append(batch.slice(start, end - start))
+    if held:
+        yield _in_one(held, current)
+
+
+def _in_one(held: Sequence[pa.RecordBatch], group: int | None) -> tuple[int, pa.Array, pa.Array]:
+    assert group is not None
+    table = pa.Table.from_batches(held).combine_chunks()
+    return group, table[RECORD_KEY].combine_chunks(), table[FILE].combine_chunks()
