@@ -72,8 +72,8 @@ class RecordGroups:
         encoded = partitions.dictionary_encode()
         found = [self.spans.get(data_partition_id(path), (NOWHERE, 1)) for path in encoded.dictionary.to_pylist()]
         spans = np.array(found, np.int64).reshape(-1, 2)[encoded.indices.to_numpy(zero_copy_only=False)]
-        numbers = spans[:, 0] + np.abs(java_hash(keys).astype(np.int64)) % spans[:, 1]
-        return numbers.astype(np.int32)
+        numbers: Index = (spans[:, 0] + np.abs(java_hash(keys).astype(np.int64)) % spans[:, 1]).astype(np.int32)
+        return numbers
 
 
 def new_group_ids(partitions: Mapping[str, int]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -80,7 +80,7 @@ class StoredFilters:
             for number, key in zip(numbers, wanted.to_pylist(), strict=True)
         }
 
-    def _parsed(self, number: int, stored: dict[str, object] | None) -> BloomFilter | None:
+    def _parsed(self, number: int, stored: dict[str, Any] | None) -> BloomFilter | None:
         if stored is not None and not stored["isDeleted"]:
             try:
                 return BloomFilter.parse(stored["bloomFilter"], stored["type"])

@@ -17,4 +17,4 @@ def small_frame(spark: SparkSession, data: pa.Table) -> DataFrame:
     if _TAKES_ARROW:
         return spark.createDataFrame(data)
     with session_setting(spark, "spark.sql.execution.arrow.pyspark.enabled", "true"):
-        return spark.createDataFrame(data.to_pandas(), spark_schema(data.schema))
+        return spark.createDataFrame(data.combine_chunks().to_pandas(), spark_schema(data.schema))

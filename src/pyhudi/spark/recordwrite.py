@@ -160,7 +160,7 @@ class Merge:
         mine = self.files.take(at.take(rows))
         same = pc.equal(_joined(mine["partition"], mine["file_id"]), _joined(known["partition"], known["file_id"]))
         others = known.filter(pc.invert(pc.fill_null(same, True)))
-        return others.filter(pc.invert(self._left(others, lost))).num_rows
+        return int(others.filter(pc.invert(self._left(others, lost))).num_rows)
 
     def _really_gone(self, known: pa.Table, lost: pa.Table) -> pa.Array:
         return known["k"].filter(self._left(known, lost)).combine_chunks()

@@ -19,8 +19,8 @@ from pyhudi.keygen import KeySpec
 from pyhudi.metadata.indexdelta import RECORD_INDEX, IndexDelta
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.spark.failures import spark_errors
-from pyhudi.spark.secondaryindex import secondary_delta
 from pyhudi.spark.recorddelta import KeyChanges, index_delta
+from pyhudi.spark.secondaryindex import secondary_delta
 from pyhudi.storage import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.merging import MergeSettings
