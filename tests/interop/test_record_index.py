@@ -45,15 +45,12 @@ def test_the_record_index_in_turns(oracle: Oracle, table_type: str, spark: Spark
         assert "record_index" in oracle.metadata_partitions(both.path)
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
-def test_a_partitioned_record_index_in_turns(
-    oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_partitioned_record_index_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     # of a key that is in a batch for two partitions, 1.2.0 writes one record only; and with statistics of partitions it
     # fails in the third write to such a table (a null pointer)
     plain = {"hoodie.metadata.index.column.stats.enable": "false", "hoodie.index.type": "RECORD_LEVEL_INDEX"}
-    options = _options(table_type, PARTITIONED, plain)
+    options = _options("COPY_ON_WRITE", PARTITIONED, plain)
     for first, second in (("ours", "theirs"), ("theirs", "ours")):
         both = InTurns(tmp_path / first, oracle, spark, options, by_partition=True)
         both.write(first, rows(0, 20, 1, "a"))

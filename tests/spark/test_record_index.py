@@ -73,7 +73,7 @@ def groups(path: str) -> dict[str, int]:
 CASES = [
     ("COPY_ON_WRITE", 9, {}),
     ("MERGE_ON_READ", 6, {}),
-    ("MERGE_ON_READ", 9, {"hoodie__index__type": "RECORD_LEVEL_INDEX", **PARTITIONED}),
+    ("COPY_ON_WRITE", 9, {"hoodie__index__type": "RECORD_LEVEL_INDEX", **PARTITIONED}),
     ("COPY_ON_WRITE", 9, {**BUCKETS, **PARTITIONED}),
     ("MERGE_ON_READ", 9, {**BUCKETS}),
 ]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
+from pyhudi.config.values import TableType
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.locations import group_count
 from pyhudi.index.recordgroups import RecordGroups, new_group_ids
@@ -184,6 +185,8 @@ def wants_record_index(opts: Options, config: TableConfig) -> bool:
     """Whether the options ask for a record index that the table could have and has not."""
     kinds = (options.METADATA_GLOBAL_RECORD_INDEX_ENABLE, options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE)
     wanted = opts.get_typed(options.METADATA_ENABLE) and any(opts.get_typed(kind) for kind in kinds)
+    if not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE):
+        wanted = wanted and config.table_type is TableType.COPY_ON_WRITE
     return wanted and FILES in config.metadata_partitions and PARTITION not in config.metadata_partitions
 
 
