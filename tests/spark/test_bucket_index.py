@@ -177,6 +177,14 @@ def test_a_table_with_buckets_takes_the_place_of_another(spark: SparkSession, tm
     model.upsert(rows)
     assert rows_of(path) == model.rows
     check_files(path)
+    for rules in ("p0,3", "p1,2"):
+        own = {"hoodie__bucket__index__partition__expressions": rules}
+        write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ", **own), "overwrite")
+        model = Model()
+        model.upsert(rows)
+        model.upsert(newer := batch(5, 12, 3, "c"))
+        write(frame(spark, newer), path, bucketed("upsert", "MERGE_ON_READ"))
+        assert rows_of(path) == model.rows, "the new table knows its own numbers"
 
 
 def test_reads_leave_out_buckets(spark: SparkSession, tmp_path: Path) -> None:
@@ -197,7 +205,7 @@ def test_reads_leave_out_buckets(spark: SparkSession, tmp_path: Path) -> None:
         wrong.scan(filter=[("id", "=", "k007")]).to_arrow()
 
 
-def test_consistent_hashing(spark: SparkSession, tmp_path: Path) -> None:
+def test_consistent_hashing(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, model = str(tmp_path / "table"), Model()
     engine = {"hoodie__index__bucket__engine": "CONSISTENT_HASHING"}
 
@@ -226,6 +234,22 @@ def test_consistent_hashing(spark: SparkSession, tmp_path: Path) -> None:
     step("bulk_insert", rows)
     with pytest.raises(UnsupportedTableError, match="insert_overwrite: with consistent hashing"):
         step("insert_overwrite", rows)
+    with pytest.raises(UnsupportedTableError, match="delete_partition: with consistent hashing"):
+        step("delete_partition", rows)
+    with pytest.raises(UnsupportedTableError, match="delete_partition: with consistent hashing"):
+        write(frame(spark, rows), path, options("delete_partition"))
+    with pytest.raises(UnsupportedTableError, match="overwrite: with consistent hashing"):
+        write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ", **engine), "overwrite")
+    assert rows_of(path) == model.rows
+    with monkeypatch.context() as patch:  # Apache Hudi deletes partitions all the same
+        patch.setattr("pyhudi.spark.write_partitions.check_not_consistent", lambda *_: None)
+        write(frame(spark, rows[:1]), path, options("delete_partition"))
+    model.drop("other")
+    model.upsert(rows[1:])
+    step("upsert", rows[1:])
+    with pytest.raises(UnsupportedTableError, match="was replaced"):
+        step("upsert", rows)
+    assert rows_of(path) == model.rows
     with pytest.raises(UnsupportedTableError, match="bucket index"):
         write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ"))
     with pytest.raises(ConfigError, match="merge-on-read tables only"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,9 +14,11 @@ from pyspark.sql.types import StringType, StructField, StructType
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bucketing import Bucketing
-from pyhudi.index.consistent import HashingMetadata, hashes_of
+from pyhudi.index.consistent import HashingMetadata, hashes_of, known_partitions
 from pyhudi.spark.transport import pack
+from pyhudi.storage import Storage
 from pyhudi.write.columns import BASE_PATH, FILE_ID
+from pyhudi.write.groups import in_groups
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -74,6 +77,46 @@ class Locations:
         at = pa.array(number)
         columns = [*batch.columns, pa.array(ids, pa.string()).take(at), pa.array(paths, pa.string()).take(at)]
         return pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, FILE_ID, BASE_PATH])
+
+
+def refuse_replacing(what: str) -> NoReturn:
+    """Refuse a write that takes whole file groups out of view.
+
+    Raises:
+        UnsupportedTableError: always; ``what`` is the write.
+    """
+    raise UnsupportedTableError(
+        f"{what}: with consistent hashing the new file groups of a partition would have the ids of the replaced ones, "
+        "and be out of view with them; use delete and upsert"
+    )
+
+
+def check_not_consistent(storage: Storage, what: str) -> None:
+    """Refuse to replace file groups of a table that has consistent hashing, whatever index the options name.
+
+    Raises:
+        UnsupportedTableError: it has; ``what`` is the write.
+    """
+    if known_partitions(storage):
+        refuse_replacing(what)
+
+
+def check_in_view(stats: pa.Table, replaced: pa.Table) -> None:
+    """Look whether anybody will see what was written: the buckets of a partition that another writer has replaced
+    keep the ids of their file groups. ``stats`` are write stats, ``replaced`` has partition and file_id.
+
+    Raises:
+        UnsupportedTableError: a file belongs to a replaced file group.
+    """
+    written = stats.select(["partitionPath", "fileId"]).rename_columns(["partition", "file_id"])
+    hidden = written.filter(in_groups(written, replaced))
+    if hidden.num_rows:
+        partition, file_id = hidden["partition"][0].as_py(), hidden["file_id"][0].as_py()
+        raise UnsupportedTableError(
+            f"file group {file_id!r} of partition {partition!r} was replaced, as by delete_partition, and still is "
+            "that of a bucket of consistent hashing: what is written to it would be out of view. Write the rows to "
+            "another partition, or the table anew"
+        )
 
 
 def located(rows: DataFrame, locations: Locations) -> DataFrame:

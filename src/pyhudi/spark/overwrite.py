@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyhudi.config.values import Operation
+from pyhudi.config.values import BucketEngine, Operation
+from pyhudi.spark.consistent import refuse_replacing
 from pyhudi.spark.failures import spark_errors
 from pyhudi.spark.group_plan import plan_groups
-from pyhudi.spark.write_buckets import write_bucketed
+from pyhudi.spark.write_buckets import keep_counts, write_bucketed
 from pyhudi.spark.write_bulk import write_new_files
 from pyhudi.spark.write_groups import write_planned
 from pyhudi.spark.write_job import WriteJob
@@ -31,7 +32,13 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
     """Write a job's rows as a new table in place of the table ``old``. The job has no client: to it, there is no table.
 
     A failure while the rows are written leaves the old table as it was.
+
+    Raises:
+        UnsupportedTableError: the new table is to have consistent hashing.
+        ConflictError: another writer was faster.
     """
+    if job.bucketing is not None and job.bucketing.engine is BucketEngine.CONSISTENT_HASHING:
+        refuse_replacing("the save mode overwrite")
     plan = None
     try:
         by_groups = job.operation is not Operation.BULK_INSERT and job.bucketing is None
@@ -56,7 +63,7 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
 
 
 def _exchange(job: WriteJob, tx: Transaction, stats: pa.Table) -> WriteResult:
-    outcome, metadata = exchange_table(tx, job.config, job.metadata(stats))
+    outcome, metadata = exchange_table(tx, job.config, job.metadata(stats), lambda: keep_counts(job))
     if isinstance(outcome, Conflicted):
         raise outcome.error()
     assert metadata.replaced is not None

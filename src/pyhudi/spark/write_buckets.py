@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.values import BucketEngine, DuplicatePolicy, IndexType, MergeMode, Operation, TableType
-from pyhudi.errors import RecordKeyError, UnsupportedTableError
+from pyhudi.errors import RecordKeyError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bucketcounts import store_counts
 from pyhudi.index.bucketids import bucket_groups, new_tail
@@ -29,7 +29,7 @@ from pyhudi.merge.dedupe import Dedupe
 from pyhudi.merge.deletes import IS_DELETED
 from pyhudi.merge.rules import Rules
 from pyhudi.spark.buckets import with_bucket
-from pyhudi.spark.consistent import Locations, located, opened
+from pyhudi.spark.consistent import Locations, check_in_view, located, opened, refuse_replacing
 from pyhudi.spark.dedupe import mark_deletes
 from pyhudi.spark.frames import small_frame
 from pyhudi.spark.group_plan import combines, duplicate_policy, keys_only, known_instants
@@ -41,6 +41,7 @@ from pyhudi.spark.tagging import KeyLookup, tag, untagged
 from pyhudi.spark.tasks import run_upsert
 from pyhudi.spark.write_job import WriteJob, touched_partitions
 from pyhudi.table.fsview import SLICE_SCHEMA, FileSystemView
+from pyhudi.table.groups import replaced_groups as groups_out_of_view
 from pyhudi.table.merging import DELETE_FIELD
 from pyhudi.timeline.metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
@@ -72,6 +73,7 @@ def write_buckets(job: WriteJob) -> WriteResult:
         if job.client is not None and known_instants(tx.timeline) != known_instants(timeline):
             slices = _slices(job, tx.timeline)
         stats = write_bucketed(job, tx.instant, slices, tx.timeline)
+        keep_counts(job)
         replaced = _replaced(job, slices, stats)
         gone = partial(_deleted, job, tx.instant, slices)
         index = job.index_delta(tx, KeyChanges(stats, slices, replaced, gone, bucketed=True))
@@ -90,13 +92,18 @@ def write_bucketed(job: WriteJob, instant: str, slices: pa.Table, timeline: Time
     context = _context(job, instant, slices)
     if locations is not None:
         stats = run_upsert(_together(located(rows, locations).withColumn(ROW, _no_row()), job), context)
+        if job.client is not None and timeline is not None:
+            check_in_view(stats, groups_out_of_view(job.client.active_timeline(), timeline))
         store_first(job.storage, opened(locations, stats))
         return stats
     rows = with_bucket(rows, job.spec, _bucketing(job), _BUCKET)
-    stats = run_upsert(_routed(rows, job, bucket_groups(slices), slices), context)
-    if _bucketing(job).counts.rules:
-        store_counts(job.storage, _bucketing(job).counts)
-    return stats
+    return run_upsert(_routed(rows, job, bucket_groups(slices), slices), context)
+
+
+def keep_counts(job: WriteJob) -> None:
+    """Put the numbers of buckets into the table where they differ between partitions, unless it has them."""
+    if job.bucketing is not None and job.bucketing.counts.rules:
+        store_counts(job.storage, job.bucketing.counts)
 
 
 def _bucketing(job: WriteJob) -> Bucketing:
@@ -117,10 +124,7 @@ def _check(job: WriteJob, slices: pa.Table, timeline: Timeline | None) -> Locati
     bucketing = _bucketing(job)
     if bucketing.engine is BucketEngine.CONSISTENT_HASHING:
         if job.operation in REPLACING:
-            raise UnsupportedTableError(
-                f"{job.operation.value}: with consistent hashing the new file groups of a partition would have the ids "
-                "of the replaced ones; use delete and upsert"
-            )
+            refuse_replacing(job.operation.value)
         completed = [] if timeline is None else [instant.requested for instant in timeline.completed()]
         known = {} if timeline is None else load_metadata(job.storage, known_partitions(job.storage), completed)
         return Locations.of(bucketing, known, slices)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyhudi.config import options
 from pyhudi.format.columns import PARTITION_PATH
+from pyhudi.spark.consistent import check_not_consistent
 from pyhudi.spark.failures import spark_errors
 from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.recorddelta import KeyChanges
@@ -16,8 +17,14 @@ from pyhudi.write.result import WriteResult
 
 def delete_partitions(job: WriteJob) -> WriteResult:
     """Drop the partitions that `hoodie.datasource.write.partitions.to.delete` names (`*` stands for any text), or,
-    when it names none, those of the input's rows."""
+    when it names none, those of the input's rows.
+
+    Raises:
+        UnsupportedTableError: the table has consistent hashing.
+        ConflictError: another writer was faster.
+    """
     assert job.client is not None
+    check_not_consistent(job.storage, job.operation.value)
     wanted = job.opts.text(options.PARTITIONS_TO_DELETE)
     exact = [] if wanted else _partitions_of(job)
     with job.transaction() as tx:

@@ -15,7 +15,7 @@ and not tidy after it. What is not tidy is hidden by the replacecommit, and a se
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from pyhudi.timeline.layout import Layout
     from pyhudi.transaction.transaction import Transaction
 
-_LEFTOVERS = (".hoodie/.schema", ".hoodie/.index_defs", ".hoodie/.bucket_index", ".hoodie/archived")
+_INDEX = ".hoodie/.bucket_index"
+_LEFTOVERS = (".hoodie/.schema", ".hoodie/.index_defs", ".hoodie/archived")
 """Folders that describe the old table (the last one if it was upgraded from version 6) and say nothing of the new."""
 
 _HISTORY_FILE = r"/(\.commits_\.archive\..*|_version_|manifest_\d+|[^/]*\.parquet)$"
@@ -49,11 +50,12 @@ _log = logging.getLogger(__name__)
 
 
 def exchange_table(
-    tx: Transaction, config: TableConfig, metadata: CommitMetadata
+    tx: Transaction, config: TableConfig, metadata: CommitMetadata, keep_index: Callable[[], None] = lambda: None
 ) -> tuple[Committed | Conflicted, CommitMetadata]:
     """Complete ``tx``, a replacecommit on the old table's timeline, and make of the table one that has ``config``.
 
-    ``metadata`` says what the write wrote; it is given back with the replaced file groups. Every other write that is
+    ``metadata`` says what the write wrote; it is given back with the replaced file groups. ``keep_index`` stores what
+    the new table has to know of its index, in place of what the old one knew. Every other write that is
     pending, or was completed since this one began, is a conflict: its rows belong to a table that is no more.
 
     Raises:
@@ -72,6 +74,8 @@ def exchange_table(
     entered: list[Instant] = []
 
     def become(done: Instant) -> None:
+        tx.storage.delete_tree(_INDEX)
+        keep_index()
         entered.append(done if old.folder == new.folder else _put_into(config, tx, done, metadata))
         tx.config.updated(tx.storage, change=lambda properties: _exchange(properties, config.properties))
         try:

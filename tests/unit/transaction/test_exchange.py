@@ -8,7 +8,9 @@ from types import MappingProxyType
 
 import pytest
 
+from pyhudi.config import Options
 from pyhudi.errors import UnsupportedTableError
+from pyhudi.index.bucketcounts import BucketCounts, load_counts, store_counts
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.faults import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.config import TableConfig
@@ -154,3 +156,16 @@ def test_an_archive_among_everything_else(tmp_path: Path) -> None:
     overwrite(storage, 6)
     assert visible(storage) == NEW
     assert not storage.exists(".hoodie/.commits_.archive.1_1-0-1")
+
+
+def test_what_the_new_table_knows_of_its_index_takes_the_place_of_the_old(tmp_path: Path) -> None:
+    storage, before, after = old_table(tmp_path, 9), BucketCounts.of(buckets("a,2")), BucketCounts.of(buckets("b,4"))
+    store_counts(storage, before)
+    mine = Write(("c",), "replacecommit", "INSERT")
+    with mine.begin(storage) as tx:
+        exchange_table(tx, config(9), mine.write_files(tx), lambda: store_counts(storage, after))
+    assert load_counts(storage, ()) == after
+
+
+def buckets(rules: str) -> Options:
+    return Options.parse({"hoodie.bucket.index.num.buckets": "8", "hoodie.bucket.index.partition.expressions": rules})
