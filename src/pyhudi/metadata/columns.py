@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -36,3 +37,9 @@ def indexed_columns(schema: pa.Schema, config: TableConfig, opts: Options) -> pa
         meta = [pa.field(name, pa.string()) for name in names]
     limited = config.version >= 8 and not listed
     return pa.schema([*meta, *(found[:most] if limited else found)])
+
+
+def with_columns(columns: pa.Schema, names: Sequence[str], stored: pa.Schema, config: TableConfig) -> pa.Schema:
+    """The columns and those of some names (dotted: leaves of structs) that files have and can have statistics."""
+    more = flat_schema(stored, [name for name in names if name not in columns.names])
+    return pa.schema([*columns, *(field for field in more if is_supported(field.type, config.version))])

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.bounds import bounds_type
 from pyhudi.format.filenames import BASE, LOG, parse_names, split_paths
+from pyhudi.metadata.beside import OVERWRITES
 from pyhudi.metadata.changes import bloom_records, column_stats_records, file_records, partition_stats_records
 from pyhudi.metadata.deltas import Records
 from pyhudi.metadata.filestats import BOUNDS, blooms_of_files, bounds_of_files
@@ -20,17 +21,14 @@ if TYPE_CHECKING:
     from pyhudi.table.config import TableConfig
     from pyhudi.timeline.metadata import CommitMetadata
 
-_OVERWRITES = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
-"""Operations that replace all that there was in a partition."""
-
 
 def commit_records(
-    storage: Storage, config: TableConfig, metadata: CommitMetadata, instant: str, columns: pa.Schema
+    storage: Storage, config: TableConfig, metadata: CommitMetadata, instant: str, columns: pa.Schema, *, alone: bool
 ) -> dict[str, Records]:
     """The records that tell of a commit, by partition of the metadata table.
 
     Bounds come along with the write stats (column BOUNDS); what does not is looked up in the files. ``columns`` are
-    those that statistics are kept of.
+    those that statistics are kept of. ``alone``: no other write has completed since this one was planned.
     """
     version = config.version
     used = {*config.metadata_partitions, *config.metadata_partitions_inflight}
@@ -44,7 +42,7 @@ def commit_records(
         if COLUMN_STATS in used:
             found[COLUMN_STATS] = _column_stats(files, bounds, config)
         if PARTITION_STATS in used:
-            whole = metadata.operation in _OVERWRITES
+            whole = alone and metadata.operation in OVERWRITES
             found[PARTITION_STATS] = partition_stats_records(
                 _flat(files["partition"]),
                 bounds,

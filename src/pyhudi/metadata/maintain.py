@@ -16,7 +16,8 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.config.values import MergeMode, TableType
 from pyhudi.errors import CorruptTableError, MetadataTableError
-from pyhudi.metadata.columns import indexed_columns
+from pyhudi.metadata.beside import completed_beside, is_behind_an_overwrite
+from pyhudi.metadata.columns import indexed_columns, with_columns
 from pyhudi.metadata.commits import commit_records
 from pyhudi.metadata.declare import declare_partitions, drop_partitions
 from pyhudi.metadata.definitions import column_stats_definition, load_definitions
@@ -86,12 +87,14 @@ def _record(
 ) -> TableConfig:
     storage, opts, data = upkeep.storage, upkeep.opts, upkeep.data
     config = _without_stale(storage, config, data)
-    columns = _settled(storage, config, opts, data, columns_of(config, opts, metadata))
+    columns = _settled(storage, config, opts, data, metadata)
     if metadata.operation in _LEAVING_KEYS:
         left = {RECORD_INDEX, *(one.partition for one in secondary_indexes(storage, config))}
         index = replace(index, partitions=index.partitions | left)
     index = of_indexes_in_use(storage, config, index)
     config = _without_unmaintained(storage, config, opts, index)
+    if PARTITION_STATS in config.metadata_partitions and is_behind_an_overwrite(data, instant):
+        config = drop_partitions(storage, config, [PARTITION_STATS])
     config = _with_all_wanted(upkeep, config, columns)
     active = upkeep.own_timeline(config)
     drop_unfinished(storage, active, [i.requested for i in data.timeline.pending()], config)
@@ -99,7 +102,8 @@ def _record(
         # left by an attempt that was given up
         forget(storage, active, instant, config)
     entry = begin(active, instant)
-    records = commit_records(storage, config, metadata, instant, columns)
+    alone = not completed_beside(data, instant)
+    records = commit_records(storage, config, metadata, instant, columns, alone=alone)
     stats = [*write_records(storage, config, active, instant, records), *index.stats]
     publish(active, entry, stats, config.version, upkeep.completed_at(config.version))
     return config
@@ -141,34 +145,40 @@ def build_wanted(upkeep: Upkeep, config: TableConfig, *, only_if_none: bool = Fa
 
 def columns_of(config: TableConfig, opts: Options, metadata: CommitMetadata) -> pa.Schema:
     """The columns that statistics are kept of after a write; none if it does not say what columns the table has."""
+    schema = _stored_columns(config, metadata)
+    return pa.schema([]) if schema is None else indexed_columns(schema, config, opts)
+
+
+def _stored_columns(config: TableConfig, metadata: CommitMetadata) -> pa.Schema | None:
+    """The columns that files of a write have; None if it does not say."""
     text = metadata.schema_json
     if text is None:
-        return pa.schema([])
-    schema = from_avro(text)
+        return None
     dropped = {f.name for f in config.partition_fields} if config.drop_partition_columns else set()
-    return indexed_columns(pa.schema([f for f in schema if f.name not in dropped]), config, opts)
+    return pa.schema([f for f in from_avro(text) if f.name not in dropped])
 
 
 def _settled(
-    storage: Storage, config: TableConfig, opts: Options, data: ActiveTimeline, columns: pa.Schema
+    storage: Storage, config: TableConfig, opts: Options, data: ActiveTimeline, metadata: CommitMetadata
 ) -> pa.Schema:
-    """The columns less those that another writer has left out, of which nobody wants to know by name.
+    """The columns that statistics are kept of, with regard to those that others keep them of already.
 
-    Releases differ in the types that they keep statistics of, and must not take turns in building them anew. Columns
-    that the table did not have before are taken in.
+    Columns with statistics keep them, whatever the options of one write say: statistics of partitions that leave out
+    a write would hide its rows. Columns that another writer has left out, of which nobody wants to know by name, stay
+    out: releases differ in the types that they keep statistics of, and must not take turns in building them anew.
+    Columns that the table did not have before are taken in.
     """
-    if config.version < 8 or opts.is_set(options.METADATA_COLUMN_STATS_COLUMNS):
+    columns, stored = columns_of(config, opts, metadata), _stored_columns(config, metadata)
+    if config.version < 8 or COLUMN_STATS not in config.metadata_partitions or stored is None:
         return columns
-    if COLUMN_STATS not in config.metadata_partitions:
-        return columns
-    known = set(load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or [])
+    known = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []
     extra = [name for name in columns.names if name not in known]
     last = data.timeline.completed().writes().last
-    if not extra or last is None:
-        return columns
-    text = data.commit_metadata(last).schema_json
-    before = set() if text is None else set(from_avro(text).names)
-    return pa.schema([field for field in columns if field.name in known or field.name not in before])
+    if extra and last is not None and not opts.is_set(options.METADATA_COLUMN_STATS_COLUMNS):
+        text = data.commit_metadata(last).schema_json
+        before = set() if text is None else set(from_avro(text).names)
+        columns = pa.schema([field for field in columns if field.name in known or field.name not in before])
+    return with_columns(columns, known, stored, config)
 
 
 def wanted_partitions(config: TableConfig, opts: Options) -> list[str]:
@@ -228,7 +238,7 @@ def _with_all_wanted(upkeep: Upkeep, config: TableConfig, columns: pa.Schema) ->
     renewed = set()
     if config.version >= 8 and COLUMN_STATS in needed and columns.names:
         known = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []
-        if set(columns.names) - set(known):
+        if set(columns.names) != set(known):
             renewed = {COLUMN_STATS, PARTITION_STATS} & needed
     missing = [p for p in MAINTAINED if p in needed and (p not in declared or p in renewed)]
     if not columns.names:
