@@ -73,7 +73,7 @@ class BoundsRecorder:
             if field.name in self._constants:
                 continue
             column = leaf_column(rows, field.name)
-            if column is None:
+            if column is None or not _has_order_of(column.type, field.type):
                 continue
             self._nulls[field.name] = self._nulls.get(field.name, 0) + column.null_count
             if column.null_count < len(column):
@@ -216,6 +216,8 @@ def _footer_column(
 
 def _footer_ends(tells: Any, kind: pa.DataType, stored: pa.DataType | None) -> pa.Array | None:
     """Both ends of a row group as the column's type; None if they cannot be told."""
+    if stored is not None and not _has_order_of(stored, kind):
+        return None
     try:
         if stored is not None and pa.types.is_temporal(stored):
             width = pa.int32() if stored.bit_width == 32 else pa.int64()
@@ -224,6 +226,19 @@ def _footer_ends(tells: Any, kind: pa.DataType, stored: pa.DataType | None) -> p
         return ends.cast(kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         return None
+
+
+def _has_order_of(stored: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether values of the type in the file are in the order of the column's type: numbers are not in that of their
+    texts."""
+    return _is_text(stored) == _is_text(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    t = pa.types
+    plain = kind.value_type if t.is_dictionary(kind) else kind
+    binary = t.is_binary(plain) or t.is_large_binary(plain) or t.is_fixed_size_binary(plain)
+    return bool(binary or t.is_string(plain) or t.is_large_string(plain))
 
 
 def _span(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:

@@ -18,6 +18,7 @@ from pyhudi.format import orc, parquet
 from pyhudi.format.bounds import BoundsRecorder, bounds_type, parquet_bounds, unknown_columns
 from pyhudi.format.filenames import LOG
 from pyhudi.format.log import DATA_BLOCKS, decode_records, scan_blocks
+from pyhudi.schema.convert import java_text
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -140,4 +141,6 @@ def _aligned(rows: pa.RecordBatch | pa.Table, columns: pa.Schema) -> pa.Table:
 
 
 def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_floating(column.type) and pa.types.is_string(kind):
+        return pa.chunked_array([java_text(chunk) for chunk in column.chunks], kind)
     return pc.cast(column, kind, safe=False) if not pa.types.is_dictionary(column.type) else column

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
-from pyhudi.read.filters import Term, literal
+from pyhudi.read.filters import Term, is_sure, literal
 
 Mask = npt.NDArray[np.bool_]
 
@@ -51,6 +51,8 @@ def excluded(term: Term, bounds: Bounds) -> Mask:
         return bounds.no_nulls.copy() if term.op in ("=", "==") else bounds.only_nulls.copy()
     values = list(term.value) if term.op in ("in", "not in") else [term.value]
     try:
+        if not is_sure(term, kind):
+            return bounds.only_nulls.copy()
         given = [_literals(value, kind, term.column) for value in values]
     except (QueryError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return np.zeros(len(bounds), np.bool_)

@@ -119,6 +119,17 @@ class RowFilter:
         groups = necessary(self.sql, schema)
         return None if groups is None else RowFilter(anyof=groups)
 
+    def sure(self, schema: pa.Schema) -> RowFilter | None:
+        """The filter without the terms that not everybody understands alike (`is_sure`), which leaves out no row more
+        than it; None: nothing is left of it."""
+        if self.expression is not None or self.sql is not None:
+            return self
+        groups = tuple(
+            tuple(t for t in group if is_sure(t, _type_of(resolve_column(t.column, schema), schema)))
+            for group in self.anyof
+        )
+        return RowFilter(anyof=groups) if all(groups) else None
+
     def columns(self, schema: pa.Schema) -> list[str]:
         """Top-level columns of the schema that the filter needs (for a pyarrow expression: all it may need)."""
         if self.expression is not None:
@@ -191,6 +202,27 @@ def literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
         if numeric and not pa.types.is_string(natural.type) and isinstance(value, int | float):
             return natural
         raise QueryError(f"{value!r} cannot be compared with column {column!r} of type {kind}") from e
+
+
+def is_sure(term: Term, kind: pa.DataType) -> bool:
+    """Whether a comparison is the same one for whoever evaluates it.
+
+    A time without a zone is one of the session's zone to Spark, and UTC here; a date is compared with a time as its
+    midnight, or the time is cut to a date.
+
+    Raises:
+        QueryError: it has a value that no column can have.
+    """
+    if term.value is None or not pa.types.is_temporal(kind):
+        return True
+    values = term.value if term.op in ("in", "not in") else (term.value,)
+    for value in values:
+        natural = value.type if isinstance(value, pa.Scalar) else _scalar(value, term.column).type
+        if pa.types.is_timestamp(natural) != pa.types.is_timestamp(kind) and pa.types.is_temporal(natural):
+            return False
+        if pa.types.is_timestamp(natural) and (natural.tz is None) != (kind.tz is None):
+            return False
+    return True
 
 
 def _scalar(value: Any, column: str) -> pa.Scalar:

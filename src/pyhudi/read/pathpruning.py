@@ -31,7 +31,10 @@ def prune_paths(config: TableConfig, schema: pa.Schema, values: pa.Table, rows: 
     Each partition guarantees ``field = value`` for its exact values; a partition whose guarantee contradicts the filter
     is left out. Arrow's own simplification decides, so any expression prunes.
     """
-    condition = rows.arrow(schema)
+    certain = rows.sure(schema)
+    if certain is None:
+        return values
+    condition = certain.arrow(schema)
     used = set(rows.columns(schema))
     fields = [(i, f.name) for i, f in enumerate(partition_fields(config)) if f.name in used]
     if not fields or values.num_rows == 0:

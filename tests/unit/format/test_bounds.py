@@ -136,3 +136,24 @@ def test_constants_and_dictionaries() -> None:
     assert (found["d"]["min"], found["d"]["max"], found["d"]["nulls"]) == ("a", "p", 1)
     empty = BoundsRecorder(wanted, {"c": "x"}).finish()[0].as_py()
     assert (empty["c"]["min"], empty["d"]["min"], empty["d"]["values"]) == (None, None, 0)
+
+
+NUMBERS = {
+    "int": ([5, 60, None, 100], pa.int32(), "100", "60"),
+    "float": ([5.0, 60.0, None, 1e10], pa.float64(), "1.0E10", "60.0"),
+    "decimal": ([decimal.Decimal("5.5"), None, decimal.Decimal("10.0")], pa.decimal128(5, 1), "10.0", "5.5"),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_have_become_texts_are_in_the_order_of_texts(name: str, tmp_path: Path) -> None:
+    values, kind, low, high = NUMBERS[name]
+    inside = pa.array([{"y": value} for value in values], pa.struct([("y", kind)]))
+    table = pa.table({"v": pa.array(values, kind), "x": inside})
+    with BaseFileWriter(tmp_path / "f.parquet", table.schema) as writer:
+        writer.write(table)
+    wanted = pa.schema([("v", pa.string()), ("x.y", pa.string())])
+    bounds = file_bounds(open_storage(tmp_path), "f.parquet", wanted)
+    found = bounds[0].as_py()["v"]
+    assert (found["min"], found["max"], found["nulls"], found["values"]) == (low, high, 1, len(values))
+    assert unknown_columns(bounds) == ["x.y"]

@@ -14,9 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from pyhudi.config import Options
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.records import RecordType, encode
+from pyhudi.read.filters import RowFilter
+from pyhudi.read.keyfiles import keys_of
 from pyhudi.read.statistics import has_order
+from pyhudi.table.config import TableConfig
 from pyhudi.table.listing import list_files
 from tests.golden.expected import unpack
 from tests.metadata_tables import attach, file_lists, grouped, statistics
@@ -264,6 +268,29 @@ def test_traps(trap: str, tmp_path: Path):
         assert plan(table, [(column, op, operand)]).tasks.num_rows == 1, (op, operand)
 
 
+NOON = dt.datetime(2024, 1, 1, 12)
+UNSURE = {
+    "a time without a zone": ("t", [("=", NOON), ("<", NOON), ("in", [NOON]), ("=", pa.scalar(NOON))]),
+    "a date as a time": ("t", [("=", dt.date(2024, 1, 2)), ("<=", dt.date(2024, 1, 1))]),
+    "a time as a date": ("day", [("<", NOON), ("!=", NOON), ("<", NOON.replace(tzinfo=dt.UTC))]),
+}
+
+
+@pytest.mark.parametrize("name", UNSURE)
+def test_what_engines_see_differently_leaves_nothing_out(name: str, tmp_path: Path):
+    column, terms = UNSURE[name]
+    row = simple(0, t=NOON.replace(hour=17, tzinfo=dt.UTC), day=NOON.date())
+    table = build(tmp_path / "t", {("a", "f0-0"): [row]})
+    by_day = HandMadeTable(tmp_path / "days", schema=SCHEMA, partition_fields="day")
+    by_day.write(1, {("2024-01-01", "f0-0"): [row]})
+    for op, operand in terms:
+        assert plan(table, [(column, op, operand)]).tasks.num_rows == 1, (op, operand)
+        assert plan(by_day, [(column, op, operand), ("day", "<", dt.date(2025, 1, 1))]).tasks.num_rows == 1
+        assert plan(by_day, [(column, op, operand), ("day", ">", dt.date(2025, 1, 1))]).tasks.num_rows == 0
+    assert plan(table, [("t", "=", NOON.replace(tzinfo=dt.UTC))]).tasks.num_rows == 0
+    assert plan(table, [("day", "<", NOON.date())]).tasks.num_rows == 0
+
+
 def test_files_without_statistics_in_partitions_with_some(tmp_path: Path):
     """The trap that statistics of partitions are: they know nothing of files without statistics."""
     files = {("a", "f0-0"): [simple(0, d=1.0, s="a")], ("a", "f1-0"): [simple(1, d=NAN, s="z" * 9000)]}
@@ -406,3 +433,25 @@ def test_conditions_in_sql(text: str, tmp_path: Path):
     assert plan(table, text).tasks["file_id"].to_pylist() == SQL[text]
     if text == "length(s) > 100":
         assert "nothing in the filter is a comparison in SQL" in plan(table, text).skipped[0]
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_keys_of_one_field_are_looked_for_in_both_forms(version: int, tmp_path: Path):
+    """Below version 9 a complex key generator has made either `k1` or `id:k1`, and the table does not say which."""
+    table = HandMadeTable(tmp_path / "t", version=version, schema=SCHEMA)
+    if version == 8:
+        TableConfig.load(table.storage).updated(table.storage, set={"hoodie.table.keygenerator.type": "COMPLEX"})
+    assert named_keys(table, [("id", "in", ["k1", "k2"])]) == ["id:k1", "id:k2", "k1", "k2"]
+
+
+def test_keys_of_timestamps_are_not_made(tmp_path: Path):
+    """What they look like is an option of each write."""
+    table = HandMadeTable(tmp_path / "t", schema=SCHEMA, properties={"hoodie.table.recordkey.fields": "t"})
+    assert named_keys(table, [("t", "=", dt.datetime(2024, 1, 1, tzinfo=dt.UTC))]) is None
+
+
+def named_keys(table: HandMadeTable, condition: Any) -> list[str] | None:
+    rows = RowFilter.parse(condition)
+    assert rows is not None
+    found = keys_of(rows, SCHEMA, TableConfig.load(table.storage), Options.parse({}))
+    return None if found is None else found.to_pylist()
