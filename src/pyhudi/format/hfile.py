@@ -76,6 +76,8 @@ class HFileReader:
             opened[trailer.file_info_offset - start :], (blocks.FILE_INFO_MAGIC,), trailer.codec
         )
         self._info = blocks.parse_file_info(info)
+        if bool(trailer.entry_count) != bool(self._root):
+            raise FormatError(f"an HFile of {trailer.entry_count} entries with {len(self._root)} blocks in its index")
         if "hfile.MAX_TAGS_LEN" in self._info:
             raise FormatError("an HFile with tags, which Hudi does not write")
         version = self._info.get("KEY_VALUE_VERSION", b"")

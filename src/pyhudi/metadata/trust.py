@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import FormatError, MetadataTableError, NotFoundError
+from pyhudi.metadata.completeness import written_by
 from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.table.properties import parse_properties
 from pyhudi.timeline.active import ActiveTimeline
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.config import TableConfig
 
+_FILES = "files/"
 _OWN = f"{METADATA_FOLDER}/.hoodie"
 _FIRST_INSTANTS = "0" * 14
 """What instants begin with that build a partition of the metadata table."""
@@ -50,7 +52,7 @@ def open_timeline(storage: Storage, config: TableConfig, table: ActiveTimeline) 
     active = ActiveTimeline.load(storage, layout)
     if not active.timeline.completed():
         raise MetadataTableError(f"{storage.uri(METADATA_FOLDER)} has no completed instant on its timeline")
-    missing = unknown_writes(active.timeline, data)
+    missing = unknown_writes(storage, active, data)
     if missing:
         shown = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
         raise MetadataTableError(
@@ -60,30 +62,42 @@ def open_timeline(storage: Storage, config: TableConfig, table: ActiveTimeline) 
     return MetadataTimeline(active, Timeline(_as_seen(i, pending) for i in active.timeline), data)
 
 
-def unknown_writes(metadata: Timeline, data: Timeline) -> list[str]:
-    """Completed writes of the table that its metadata table has no completed instant for, though it should."""
-    done = [i for i in metadata.completed() if i.action in (Action.DELTA_COMMIT, Action.COMMIT)]
+def unknown_writes(storage: Storage, active: ActiveTimeline, data: Timeline) -> list[str]:
+    """Completed writes of the table that its metadata table (``active``: its timeline) has no completed instant for,
+    though it should.
+
+    Raises:
+        MetadataTableError: what the instants that built it have written cannot be told.
+    """
+    done = [i for i in active.timeline.completed() if i.action in (Action.DELTA_COMMIT, Action.COMMIT)]
     known = {i.requested for i in done}
-    builds = [i for i in done if is_build(i)]
-    others = [i.requested for i in metadata if not is_build(i)]
-    until = max((i.completion or "" for i in builds), default="")
-    built_at = max(
-        (i.requested[:_V1_LENGTH] for i in builds if not i.requested.startswith(_FIRST_INSTANTS)), default=""
-    )
-    # without the instants that built it, the timeline has been archived up to its first one
-    archived = min(others, default=None) if not builds else None
     missing = []
     for instant in data.completed():
         # without completion times, rollbacks write log files, which it has to know
         rollback = instant.action == Action.ROLLBACK and instant.completion is None
-        if (instant.action not in WRITE_ACTIONS and not rollback) or instant.requested in known:
-            continue
-        if instant.completion is not None and instant.completion <= until:
-            continue
-        if instant.requested <= built_at or (archived is not None and instant.requested < archived):
-            continue
-        missing.append(instant.requested)
-    return missing
+        if (instant.action in WRITE_ACTIONS or rollback) and instant.requested not in known:
+            missing.append(instant)
+    if not missing:
+        return []
+    builds = _builds_of_files(storage, active, [i for i in done if is_build(i)])
+    if not builds:
+        # the timeline has been archived up to its first instant
+        first = min((i.requested for i in active.timeline if not is_build(i)), default="")
+        return [i.requested for i in missing if i.requested >= first]
+    until = max(i.completion or "" for i in builds)
+    named = [i.requested[:_V1_LENGTH] for i in builds if not i.requested.startswith(_FIRST_INSTANTS)]
+    built_at = max(named, default="")
+    return [i.requested for i in missing if i.requested > built_at and (i.completion is None or i.completion > until)]
+
+
+def _builds_of_files(storage: Storage, active: ActiveTimeline, builds: list[Instant]) -> list[Instant]:
+    """Those of the instants that built the list of files. Other partitions may have been built later, while the list
+    did not know of all writes."""
+    return [
+        build
+        for build in builds
+        if any(path.startswith(_FILES) for path in written_by(storage, active, build)["path"].to_pylist())
+    ]
 
 
 def _begun_since(metadata: Timeline, table: ActiveTimeline) -> set[str]:

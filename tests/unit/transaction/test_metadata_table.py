@@ -12,6 +12,7 @@ from pyhudi.metadata.files import FILES, list_from_metadata
 from pyhudi.metadata.home import metadata_timeline
 from pyhudi.metadata.sources import CACHE
 from pyhudi.metadata.table import MetadataTable
+from pyhudi.metadata.trust import open_timeline
 from pyhudi.storage import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.partition_metadata import write_partition_metadata
@@ -161,6 +162,27 @@ def test_one_that_does_not_know_all_is_built_anew(folder: Path, caplog: pytest.L
     storage.delete_tree(".hoodie/metadata/files")
     write().run(storage)
     assert listed(storage) == named(storage)
+
+
+def test_another_partition_built_later_does_not_make_it_know_all(folder: Path, version: int) -> None:
+    """Apache Hudi builds what it wants to have beside a list of files that others have left behind."""
+    storage = opened(folder)
+    mark(storage)
+    Write(options=WITH_METADATA | {"hoodie.metadata.index.column.stats.enable": "true"}).run(storage)
+    properties = TableConfig.load(storage).properties["hoodie.table.metadata.partitions"]
+    own = metadata_timeline(storage, version)
+    written = {i: own.read(i) for i in own.timeline.completed()}
+    (build,) = [i for i, text in written.items() if b"column_stats" in text and b"files-0000" not in text]
+    kept = {path: storage.read(path) for path in storage.list(".hoodie/metadata", recursive=True)["path"].to_pylist()}
+    Write(options=OPTIONS).run(storage)
+    for path, data in kept.items():
+        storage.write(path, data)
+    TableConfig.load(storage).updated(storage, set={"hoodie.table.metadata.partitions": properties})
+    later = f"{active(storage).timeline.instants[-1].requested}010" if version < 8 else "00000000000000009"
+    entry = own.create_requested(Action.DELTA_COMMIT, later)
+    own.complete(own.to_inflight(entry), own.read(build), "20991231000000000" if version >= 8 else None)
+    with pytest.raises(MetadataTableError, match="does not know of 1 completed writes"):
+        open_timeline(storage, TableConfig.load(storage), active(storage))
 
 
 def test_partitions_that_nobody_maintains_go(folder: Path, version: int) -> None:
