@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import HudiError, MetadataTableError
 from pyhudi.format.filenames import BASE, parse_names, split_paths
+from pyhudi.metadata.builds import is_build
 from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.metadata.sources import CACHE
-from pyhudi.metadata.trust import is_build
 from pyhudi.timeline.instants import WRITE_ACTIONS, Instant
 
 if TYPE_CHECKING:

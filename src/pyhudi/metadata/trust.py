@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyhudi.errors import FormatError, MetadataTableError, NotFoundError
+from pyhudi.metadata.builds import FIRST_INSTANTS, V1_LENGTH, is_build
 from pyhudi.metadata.completeness import written_by
 from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.table.properties import parse_properties
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
 
 _FILES = "files/"
 _OWN = f"{METADATA_FOLDER}/.hoodie"
-_FIRST_INSTANTS = "0" * 14
-"""What instants begin with that build a partition of the metadata table."""
-_V1_LENGTH = 17
-"""Digits of an instant; those of a metadata table of version 6 may have a number of three digits behind."""
-_BUILDS = ("010", "011", "012", "013", "014", "015", "016", "017", "018", "019")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,7 @@ def unknown_writes(storage: Storage, active: ActiveTimeline, data: Timeline) -> 
         first = min((i.requested for i in active.timeline if not is_build(i)), default="")
         return [i.requested for i in missing if i.requested >= first]
     until = max(i.completion or "" for i in builds)
-    named = [i.requested[:_V1_LENGTH] for i in builds if not i.requested.startswith(_FIRST_INSTANTS)]
+    named = [i.requested[:V1_LENGTH] for i in builds if not i.requested.startswith(FIRST_INSTANTS)]
     built_at = max(named, default="")
     return [i.requested for i in missing if i.requested > built_at and (i.completion is None or i.completion > until)]
 
@@ -109,7 +105,7 @@ def _begun_since(metadata: Timeline, table: ActiveTimeline) -> set[str]:
         MetadataTableError: it was compacted since, too, and cannot be seen without them any more.
     """
     last = max((i.requested for i in table.timeline), default="")
-    newer = [i for i in metadata.completed() if i.requested[:_V1_LENGTH] > last and not is_build(i)]
+    newer = [i for i in metadata.completed() if i.requested[:V1_LENGTH] > last and not is_build(i)]
     if not any(i.action == Action.DELTA_COMMIT for i in newer):
         return set()
     now = {i.requested for i in table.reload().timeline}
@@ -117,14 +113,6 @@ def _begun_since(metadata: Timeline, table: ActiveTimeline) -> set[str]:
     if begun and any(i.action == Action.COMMIT and i.requested > min(begun) for i in newer):
         raise MetadataTableError("the table was written while it was being looked at; look again")
     return begun
-
-
-def is_build(instant: Instant) -> bool:
-    """Whether an instant of a metadata table has built a partition."""
-    requested = instant.requested
-    if requested.startswith(_FIRST_INSTANTS):
-        return True
-    return len(requested) == _V1_LENGTH + 3 and requested[_V1_LENGTH:] in _BUILDS
 
 
 def _as_seen(instant: Instant, pending: set[str]) -> Instant:
