@@ -304,3 +304,19 @@ def test_every_byte_of_several_blocks(codec: Codec) -> None:
                 except FormatError:
                     continue
                 assert found.combine_chunks() == whole, (at, change)
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.NONE])
+def test_no_bit_of_the_trailer_hides_entries(codec: Codec) -> None:
+    """Nothing checks the trailer, which says how many blocks there are."""
+    keys = pa.array([f"k{i:04d}" for i in range(60)])
+    data = write_hfile(keys, keys.cast(pa.binary()), schema='"int"', codec=codec, block_size=300)
+    start = len(data) - hfileblocks.TRAILER_SIZE
+    for at in (*range(start, start + 140), *range(len(data) - 8, len(data))):
+        for bit in range(8):
+            broken = data[:at] + bytes((data[at] ^ 1 << bit,)) + data[at + 1 :]
+            try:
+                found = HFileReader(broken).lookup(keys)
+            except FormatError:
+                continue
+            assert found["key"].to_pylist() == found["value"].to_pylist() == keys.cast(pa.binary()).to_pylist()
