@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from pyspark.sql import DataFrame
 
 from pyhudi.spark.settings import session_setting
+from pyhudi.spark.slices import parallelism
 
+_SHUFFLES = "spark.sql.shuffle.partitions"
+_ROWS_A_TASK = 100_000
 _COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
 
 
@@ -14,16 +19,25 @@ class Cached:
 
     Spark compresses what it caches column by column, which takes several times as long as caching does, for rows that
     are needed once or twice: so these are not compressed. What does not fit into memory goes to disk either way.
+
+    Nor does Spark shuffle what it caches to fewer tasks than the session's setting says, 200 of them, if there are few
+    rows.
     """
 
     def __init__(self) -> None:
         self._frames: list[DataFrame] = []
 
-    def add(self, rows: DataFrame) -> DataFrame:
-        """Cache a frame. Nothing is evaluated yet."""
-        # Spark looks at the setting when `persist` is called, not when rows are cached
-        with session_setting(rows.sparkSession, _COMPRESSED, "false"):
-            self._frames.append(rows.persist())
+    def add(self, frame: DataFrame, rows: int | None = None) -> DataFrame:
+        """Cache a frame. Nothing is evaluated yet. ``rows``: about how many there are."""
+        spark = frame.sparkSession
+        # Spark looks at the settings when `persist` is called, not when rows are cached
+        with ExitStack() as stack:
+            stack.enter_context(session_setting(spark, _COMPRESSED, "false"))
+            if rows is not None:
+                usual = int(spark.conf.get(_SHUFFLES) or 200)
+                shuffles = min(usual, max(parallelism(spark), -(-rows // _ROWS_A_TASK)))
+                stack.enter_context(session_setting(spark, _SHUFFLES, str(shuffles)))
+            self._frames.append(frame.persist())
         return self._frames[-1]
 
     def release(self) -> None:

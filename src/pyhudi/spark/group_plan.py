@@ -16,7 +16,7 @@ from pyhudi.errors import ConflictError, RecordKeyError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.keygen import KeySpec
 from pyhudi.spark.caching import Cached
-from pyhudi.spark.dedupe import dedupe, mark_deletes
+from pyhudi.spark.dedupe import mark_deletes
 from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.keytext import quoted
 from pyhudi.spark.recordindex import RecordIndex
@@ -31,7 +31,7 @@ from pyhudi.spark.sought_plan import (
     numbered,
     worth_it,
 )
-from pyhudi.spark.tagging import KeyLookup, tag, untagged
+from pyhudi.spark.tagging import KeyLookup, tag, untagged_batch
 from pyhudi.spark.write_job import WriteJob
 from pyhudi.table.fsview import SLICE_SCHEMA, FileSystemView
 from pyhudi.timeline.active import ActiveTimeline
@@ -172,9 +172,7 @@ def _tagged(
 ) -> DataFrame:
     """Keyed rows, duplicates merged as the options say, with the place of every key that the table has."""
     deletes = job.operation is Operation.DELETE
-    if deletes and combines(job):
-        rows = rows.dropDuplicates([PARTITION_PATH, RECORD_KEY])
-    combine = combines(job) and not deletes
+    combine = combines(job)
     policy = duplicate_policy(job)
     if job.operation is Operation.INSERT and not job.opts.get_typed(options.MERGE_ALLOW_DUPLICATE_ON_INSERTS):
         if policy is DuplicatePolicy.NONE:
@@ -183,7 +181,12 @@ def _tagged(
     elif job.operation not in _UPDATES and policy is DuplicatePolicy.NONE:
         slices = slices.slice(0, 0)
     if job.client is None or not slices.num_rows:
-        return cached.add(untagged(dedupe(rows, job.merging, global_keys=job.global_keys) if combine else rows))
+        return untagged_batch(
+            *(cached.add(rows), job.spec, job.merging, cached.add),
+            combine=combine,
+            global_keys=job.global_keys,
+            hard_deletes=deletes,
+        )
     # a record that is not to be inserted again does not move to another partition either
     opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
     stays = not job.global_keys and policy is DuplicatePolicy.NONE

@@ -9,8 +9,9 @@ broadcast when they are not too many, so that the table's keys are never shuffle
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -19,7 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.config import options
 from pyhudi.config.values import IndexType
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.format.columns import PARTITION_PATH
+from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.keygen import KeySpec
 from pyhudi.spark.batch import Batch, summarize
 from pyhudi.spark.bloomlookup import bloom_places
 from pyhudi.spark.dedupe import dedupe
@@ -31,6 +33,7 @@ from pyhudi.spark.lookup import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup
 from pyhudi.spark.recordindex import RecordIndex
 from pyhudi.spark.recordplaces import FOUND_ID, match, record_places
 from pyhudi.spark.recordtag import all_known, elsewhere, tagged
+from pyhudi.table.merging import MergeSettings
 from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.groups import in_groups
 from pyhudi.write.guards import KNOWN_INDEXES
@@ -45,10 +48,16 @@ _MOVES = {
 }
 """What says whether records move to other partitions; of all others the option of the bloom index."""
 _FOUND_PATH, _FOUND_ID = "_pyhudi_file_path", "_pyhudi_old_file_id"
-Keep = Callable[[DataFrame], DataFrame]
 
 
-def _lazy(frame: DataFrame) -> DataFrame:
+class Keep(Protocol):
+    """Persists a frame; ``rows``: about how many there are, if they are few."""
+
+    def __call__(self, frame: DataFrame, rows: int | None = None) -> DataFrame: ...
+
+
+def _lazy(frame: DataFrame, rows: int | None = None) -> DataFrame:
+    del rows
     return frame
 
 
@@ -59,6 +68,34 @@ def untagged(rows: DataFrame) -> DataFrame:
     nulls = {FILE_ID: "string", BASE_PATH: "string", ROW: "bigint"}
     rows = rows.withColumn(DELETE, F.lit(False))
     return rows.withColumns({name: F.lit(None).cast(kind) for name, kind in nulls.items()})
+
+
+def untagged_batch(
+    rows: DataFrame,
+    spec: KeySpec,
+    merging: MergeSettings,
+    keep: Keep,
+    *,
+    combine: bool,
+    global_keys: bool,
+    hard_deletes: bool = False,
+) -> DataFrame:
+    """`untagged` rows that are persisted already; those of one key are merged first if that is wanted (*combine*) and
+    there are such. Runs a Spark job to see that."""
+    if not combine:
+        return untagged(rows)
+    batch = summarize(rows, native_candidates(rows.schema, spec), global_keys=global_keys)
+    if not batch.has_duplicates:
+        return untagged(rows)
+    merged = _one_for_each(rows, merging, global_keys=global_keys, hard_deletes=hard_deletes)
+    return keep(untagged(merged), batch.rows)
+
+
+def _one_for_each(rows: DataFrame, merging: MergeSettings, *, global_keys: bool, hard_deletes: bool) -> DataFrame:
+    """One row for each key; of deletes by key one is as good as another."""
+    if hard_deletes:
+        return rows.dropDuplicates([PARTITION_PATH, RECORD_KEY])
+    return dedupe(rows, merging, global_keys=global_keys)
 
 
 def tag(
@@ -90,15 +127,23 @@ def tag(
         known = ", ".join(sorted(KNOWN_INDEXES))
         raise UnsupportedTableError(f"{options.INDEX_TYPE.key}={lookup.index} is not supported yet; use one of {known}")
     if lookup.spec.auto_keys:
-        return keep(untagged(rows))
+        return untagged(rows)
     everywhere = lookup.index.is_global
     if len(BaseFiles.of(slices, None, live=lookup.live)) == 0:
-        return keep(untagged(dedupe(rows, lookup.merging, global_keys=everywhere) if combine else rows))
+        return untagged_batch(
+            *(rows, lookup.spec, lookup.merging, keep),
+            combine=combine,
+            global_keys=everywhere,
+            hard_deletes=hard_deletes,
+        )
     batch = batch or summarize(rows, native_candidates(rows.schema, lookup.spec), global_keys=everywhere)
     merged = combine and batch.has_duplicates
     if merged:
-        rows = dedupe(rows, lookup.merging, global_keys=everywhere)
+        rows = _one_for_each(rows, lookup.merging, global_keys=everywhere, hard_deletes=hard_deletes)
     files = BaseFiles.of(slices, None if everywhere else batch.partitions, live=lookup.live)
+    small = batch.rows <= lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
+    if small:
+        keep = partial(keep, rows=batch.rows)
     if len(files) == 0 or batch.rows == 0:
         return keep(untagged(rows))
     if lookup.records is not None:
@@ -106,7 +151,7 @@ def tag(
         if by_records is not None:
             return by_records
     search = _Search(rows, lookup, files, batch)
-    narrow = search.small and not merged
+    narrow = small and not merged
     search = replace(search, keep=keep if narrow else _lazy)
     found = search.tag_everywhere(hard_deletes) if everywhere else search.tag_in_partition()
     return found if narrow else keep(found)
