@@ -12,8 +12,8 @@ from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.keys import split_secondary_key
 from pyhudi.metadata.table import MetadataTable
 from pyhudi.table.metaclient import TableMetaClient
+from tests.interop.in_turns import OPTIONS, SIMPLE, InTurns, rows
 from tests.interop.oracle import Oracle
-from tests.interop.test_indexes import OPTIONS, SIMPLE, Table, rows
 
 RECORDS = {
     "hoodie.index.type": "RECORD_INDEX",
@@ -33,7 +33,7 @@ def entries(path: Path) -> list[tuple[Any, str]]:
     return sorted(zip(values.to_pylist(), records.to_pylist(), strict=True), key=repr)
 
 
-def check(both: Table) -> None:
+def check(both: InTurns) -> None:
     both.check(SKIPPING)
     assert INDEX in both.oracle.metadata_partitions(both.path)
     assert entries(both.path) == sorted(((row[4], row[0]) for row in both.model.values()), key=repr)
@@ -50,7 +50,7 @@ def check(both: Table) -> None:
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_rows_by_our_index(oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path) -> None:
     options = {**OPTIONS, **SIMPLE, **RECORDS, "hoodie.datasource.write.table.type": table_type}
-    both = Table(tmp_path / "table", oracle, spark, options)
+    both = InTurns(tmp_path / "table", oracle, spark, options)
     both.write("ours", rows(0, 20, 1, "a$"))
     groups = {key: value for key, value in RECORDS.items() if "count" in key}
     HudiTable.for_path(str(both.path)).services.build_index("by_v", "v", options=groups, spark=spark)
