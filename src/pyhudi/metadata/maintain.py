@@ -139,8 +139,8 @@ def build_wanted(upkeep: Upkeep, config: TableConfig, *, only_if_none: bool = Fa
     if only_if_none and FILES in config.metadata_partitions:
         return config
     newest = newest_columns(data)
-    columns = pa.schema([]) if newest is None else columns_of(config, opts, newest[1])
-    return _with_all_wanted(upkeep, config, _settled(storage, config, opts, data, columns))
+    columns = pa.schema([]) if newest is None else _settled(storage, config, opts, data, newest[1])
+    return _with_all_wanted(upkeep, config, columns)
 
 
 def columns_of(config: TableConfig, opts: Options, metadata: CommitMetadata) -> pa.Schema:
