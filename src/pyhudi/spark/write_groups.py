@@ -77,12 +77,8 @@ def write_planned(job: WriteJob, plan: GroupPlan | SoughtPlan, instant: str) -> 
 
 def _announced(job: WriteJob, plan: GroupPlan | SoughtPlan) -> CommitMetadata:
     """What the inflight file says: the rows of each file group, if they are known by then."""
-    profile = None if isinstance(plan, SoughtPlan) else profile_stats(plan.workload)
-    return (
-        CommitMetadata(type_name(job.operation))
-        if profile is None
-        else CommitMetadata(type_name(job.operation), profile)
-    )
+    name = type_name(job.operation)
+    return CommitMetadata(name) if isinstance(plan, SoughtPlan) else CommitMetadata(name, profile_stats(plan.workload))
 
 
 def _deleted(job: WriteJob, plan: GroupPlan | SoughtPlan) -> DataFrame | None:
