@@ -7,9 +7,8 @@ is written and what the index has. They are counted; an index that has not all p
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from pyhudi.index.recordgroups import RecordGroups
 from pyhudi.metadata.deltas import GroupSlice, Records, write_group_base, write_group_delta
 from pyhudi.metadata.records import RECORD_INDEX
 from pyhudi.metadata.table import KEY, MetadataTable
+from pyhudi.spark.grouped import by_group
 from pyhudi.spark.recordkeys import FILE, GROUP, TASK, Batches
 from pyhudi.spark.workers import settle_worker
 from pyhudi.storage import Storage
@@ -90,8 +90,8 @@ def write_keys(keys: DataFrame, places: Places, target: Target, tasks: int) -> W
         assert context is not None
         token = f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
         stats, clashes = [], []
-        for number, group_keys, numbers in _by_group(batches):
-            records, clashing = lasting.records(number, group_keys, numbers)
+        for number, rows in by_group(batches, GROUP):
+            records, clashing = lasting.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())
             clashes.append(clashing)
             stats.append(json.dumps(target.write(number, records, token)) if len(records) else None)
         columns = [pa.array(stats, pa.string()), pa.array(clashes, pa.int64())]
@@ -187,29 +187,3 @@ _KNOWN = ["k", "partition", "file_id"]
 def _joined(*columns: pa.ChunkedArray) -> pa.Array:
     texts = [(c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c).cast(pa.string()) for c in columns]
     return pc.binary_join_element_wise(*texts, "\0")
-
-
-def _by_group(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Array, pa.Array]]:
-    """Keys and file numbers of each file group; batches are sorted by group. Memory: one group."""
-    held: list[pa.RecordBatch] = []
-    current: int | None = None
-    for batch in batches:
-        groups = batch.column(GROUP).to_numpy()
-        bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
-        for start, end in pairwise(bounds):
-            if start == end:
-                continue
-            group = int(groups[start])
-            if group != current and held:
-                yield _in_one(held, current)
-                held = []
-            current = group
-            held.append(batch.slice(start, end - start))
-    if held:
-        yield _in_one(held, current)
-
-
-def _in_one(held: Sequence[pa.RecordBatch], group: int | None) -> tuple[int, pa.Array, pa.Array]:
-    assert group is not None
-    table = pa.Table.from_batches(held).combine_chunks()
-    return group, table[RECORD_KEY].combine_chunks(), table[FILE].combine_chunks()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from pyhudi.merge.filegroup import FileSlice, SliceContext, read_slice
 from pyhudi.metadata.deltas import GroupSlice, Records, write_group_base, write_group_delta
 from pyhudi.metadata.keys import secondary_group_of
 from pyhudi.metadata.secondary import SecondaryIndex, entry_keys, entry_value
+from pyhudi.spark.grouped import by_group
 from pyhudi.spark.placement import placement_keys
 from pyhudi.spark.workers import settle_worker
 from pyhudi.storage import Storage
@@ -87,7 +87,8 @@ def write_changes(
         task = TaskContext.get()
         assert task is not None
         token = f"{task.partitionId()}-{task.stageId()}-{task.taskAttemptId()}"
-        parts = ((number, _records(keys, gone, value)) for number, keys, gone in _by_group(batches))
+        groups = by_group(batches, _GROUP)
+        parts = ((number, _records(rows[_KEY].chunk(0), rows[_GONE].chunk(0), value)) for number, rows in groups)
         stats = [json.dumps(target.write(number, records, token)) for number, records in parts if len(records)]
         yield pa.RecordBatch.from_arrays([pa.array(stats, pa.string())], names=["stat"])
 
@@ -149,27 +150,3 @@ def _records(keys: pa.Array, gone: pa.Array, value: pa.Scalar) -> Records:
     there, lost = pc.unique(keys.filter(pc.invert(gone))), pc.unique(keys.filter(gone))
     lost = lost.filter(pc.invert(pc.is_in(lost, value_set=there)))
     return Records(there, pa.repeat(value, len(there)), lost)
-
-
-def _by_group(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Array, pa.Array]]:
-    """Entries of each file group, and whether they are gone; batches are sorted by group. Memory: one group."""
-    held: list[pa.RecordBatch] = []
-    current = -1
-    for batch in batches:
-        groups = batch.column(_GROUP).to_numpy()
-        bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
-        for start, end in pairwise(bounds):
-            if start == end:
-                continue
-            if groups[start] != current and held:
-                yield _joined(held, current)
-                held = []
-            current = int(groups[start])
-            held.append(batch.slice(start, end - start))
-    if held:
-        yield _joined(held, current)
-
-
-def _joined(held: Sequence[pa.RecordBatch], group: int) -> tuple[int, pa.Array, pa.Array]:
-    table = pa.Table.from_batches(held).combine_chunks()
-    return group, table[_KEY].chunk(0), table[_GONE].chunk(0)

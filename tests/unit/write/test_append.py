@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.unit.write.tagged import FIRST, SCHEMA, SECOND, TAGGED, TASK, THIRD
 
 from pyhudi.errors import TransactionError
 from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -39,20 +40,6 @@ from pyhudi.write.status import decode_stats
 from pyhudi.write.task import upsert_task
 from pyhudi.write.workload import COUNTS_SCHEMA, plan_workload
 
-FIRST, SECOND, THIRD = "20260101000000000", "20260102000000000", "20260103000000000"
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
-TASK = TaskId(3, 5, 7)
-TAGGED = pa.schema(
-    [
-        *SCHEMA,
-        (RECORD_KEY, pa.string()),
-        (PARTITION_PATH, pa.string()),
-        (DELETE, pa.bool_()),
-        (FILE_ID, pa.string()),
-        (BASE_PATH, pa.string()),
-        (ROW, pa.int64()),
-    ]
-)
 BASE = f"p/f-0_0-1-2_{FIRST}.parquet"
 
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.write.tagged import FIRST, SCHEMA, SECOND, TAGGED, TASK, THIRD
 
 from pyhudi.format.columns import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.log import LogSchema, decode_deletes, decode_records, scan_blocks
@@ -27,20 +28,6 @@ from pyhudi.write.profile import SMALL_FILES_SCHEMA, Sizing
 from pyhudi.write.sought import BASES_SCHEMA, Sought, sought_task
 from pyhudi.write.status import decode_stats
 
-FIRST, SECOND, THIRD = "20260101000000000", "20260102000000000", "20260103000000000"
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
-TASK = TaskId(3, 5, 7)
-SENT = pa.schema(
-    [
-        *SCHEMA,
-        (RECORD_KEY, pa.string()),
-        (PARTITION_PATH, pa.string()),
-        (DELETE, pa.bool_()),
-        (FILE_ID, pa.string()),
-        (BASE_PATH, pa.string()),
-        (ROW, pa.int64()),
-    ]
-)
 Row = tuple[str, str, int, bool]
 """Partition, key, value, whether it is a delete."""
 
@@ -50,7 +37,7 @@ def batches(rows: list[Row], size: int) -> Iterator[pa.RecordBatch]:
     ordered = sorted(rows, key=lambda row: row[0])
     for start in range(0, len(ordered), size):
         part = [(k, v, k, p, gone or None, "", None, None) for p, k, v, gone in ordered[start : start + size]]
-        yield pa.RecordBatch.from_pylist([dict(zip(names, row, strict=True)) for row in part], SENT)
+        yield pa.RecordBatch.from_pylist([dict(zip(names, row, strict=True)) for row in part], TAGGED)
 
 
 def write(
