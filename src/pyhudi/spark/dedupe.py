@@ -22,7 +22,9 @@ from pyhudi.spark.keytext import quoted, resolve
 from pyhudi.table.merging import DELETE_FIELD, DELETE_MARKER, MergeSettings
 from pyhudi.write.columns import DELETE
 
-_POSITION, _WINNER = "_pyhudi_position", "_pyhudi_winner"
+POSITION = "_pyhudi_position"
+"""Bigint: the order in which rows came."""
+_WINNER = "_pyhudi_winner"
 
 
 def mark_deletes(df: DataFrame, merging: MergeSettings, *, every_row: bool = False) -> DataFrame:
@@ -56,7 +58,7 @@ def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) 
     merger is not registered.
     """
     by = [RECORD_KEY] if global_keys else [PARTITION_PATH, RECORD_KEY]
-    placed = df.withColumn(_POSITION, F.monotonically_increasing_id())
+    placed = numbered(df)
     if merging.dedupe_mode is MergeMode.CUSTOM:
         return _folded(placed, merging, by)
     order = batch_order(df.schema, merging)
@@ -70,6 +72,17 @@ def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) 
     return winners.select(
         *(F.col(name if name in by else quoted([_WINNER, name])) for name in df.columns),
     )
+
+
+def dedupe_in_tasks(merging: MergeSettings, *, hard_deletes: bool) -> Dedupe:
+    """How tasks do the same where all rows of a key are in one, in their order (`numbered`)."""
+    rules = Rules() if hard_deletes else Rules.of_batch(merging)
+    return Dedupe((RECORD_KEY,), DELETE, rules, (), hard_deletes)
+
+
+def numbered(df: DataFrame) -> DataFrame:
+    """Rows that know in which order they came (`POSITION`)."""
+    return df.withColumn(POSITION, F.monotonically_increasing_id())
 
 
 def batch_order(schema: StructType, merging: MergeSettings) -> list[Column]:
@@ -94,14 +107,14 @@ def ordering_values(schema: StructType, fields: Sequence[str]) -> list[Column]:
 
 def _strength(order: Sequence[Column]) -> Column:
     """Ordering values, then the position: no two rows are equal."""
-    return F.struct(*(part.alias(f"o{i}") for i, part in enumerate(order)), F.col(_POSITION).alias("p"))
+    return F.struct(*(part.alias(f"o{i}") for i, part in enumerate(order)), F.col(POSITION).alias("p"))
 
 
 def _folded(df: DataFrame, merging: MergeSettings, by: Sequence[str]) -> DataFrame:
     """One row per key by the merge kernel; rows of a key come to one task, in their order."""
     marked = df if DELETE in df.columns else df.withColumn(DELETE, F.lit(False))
-    out = df.drop(_POSITION)
-    drop = (_POSITION,) if DELETE in df.columns else (_POSITION, DELETE)
+    out = df.drop(POSITION)
+    drop = (POSITION,) if DELETE in df.columns else (POSITION, DELETE)
     how = Dedupe(tuple(by), DELETE, Rules.of_batch(merging), drop)
-    together = marked.repartition(*by).sortWithinPartitions(*by, _POSITION)
+    together = marked.repartition(*by).sortWithinPartitions(*by, POSITION)
     return together.mapInArrow(how.run, out.schema)

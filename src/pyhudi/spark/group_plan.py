@@ -16,7 +16,7 @@ from pyhudi.errors import ConflictError, RecordKeyError
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.keygen import KeySpec
 from pyhudi.spark.caching import Cached
-from pyhudi.spark.dedupe import mark_deletes
+from pyhudi.spark.dedupe import dedupe_in_tasks, mark_deletes, numbered
 from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.keytext import quoted
 from pyhudi.spark.recordindex import RecordIndex
@@ -26,9 +26,7 @@ from pyhudi.spark.sought_plan import (
     SoughtPlan,
     base_files,
     count_partitions,
-    dedupe_of,
     may_seek,
-    numbered,
     worth_it,
 )
 from pyhudi.spark.tagging import KeyLookup, tag, untagged_batch
@@ -125,13 +123,14 @@ def plan_groups(
         rows = _keyed(job, instant)
         record_size = average_record_size(_write_history(job, timeline), files)
         ratio = job.opts.get_typed(options.FILL_RATIO)
+        deletes = job.operation is Operation.DELETE
         if seek and may_seek(job, slices, logged, clustering):
             rows = cached.add(numbered(rows) if combines(job) else rows)
             partitions = count_partitions(rows, slices)
             most = job.opts.get_typed(options.INDEX_TASK_ROWS)
             if worth_it(partitions, job.config.table_type, parallelism(rows.sparkSession), most):
                 bases = base_files(slices, partitions)
-                dedupes = dedupe_of(job) if combines(job) else None
+                dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if combines(job) else None
                 sought = Sought(bases, small, files, record_size, ratio, dedupes)
                 logs = LOG_SLICES_SCHEMA.empty_table()
                 if merge_on_read:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,9 +15,9 @@ from pyhudi.config.values import TableType
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.locations import group_count
 from pyhudi.index.recordgroups import RecordGroups, new_group_ids
-from pyhudi.metadata.definitions import DEFAULT_PATH, PATH_KEY, load_definitions, store_definitions
+from pyhudi.metadata.declare import declare_partitions
 from pyhudi.metadata.deltas import GroupSlice, begin, publish
-from pyhudi.metadata.detach import METADATA_FOLDER, PARTITIONS
+from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.metadata.home import FILES, file_group_ids, metadata_timeline
 from pyhudi.metadata.initialize import initial_instant, prepare_folder
 from pyhudi.metadata.undo import forget
@@ -39,13 +38,12 @@ from pyhudi.timeline.layout import Layout
 from pyhudi.transaction.locks import lock_provider
 from pyhudi.transaction.rollback import newest
 from pyhudi.transaction.transaction import current_config
-from pyhudi.write.basereader import read_footer
+from pyhudi.write.existing import row_counts
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.config import TableConfig
 
-_THREADS = 16
 _log = logging.getLogger(__name__)
 
 
@@ -106,8 +104,7 @@ def build_record_index(
 def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned: bool) -> list[str]:
     """The file groups that the index gets, by the rows of the base files."""
     found = slices.filter(pc.is_valid(slices["base_path"])).select(["partition", "base_path"])
-    with ThreadPoolExecutor(_THREADS) as pool:
-        rows = list(pool.map(lambda path: read_footer(storage, path).num_rows, found["base_path"].to_pylist()))
+    rows = row_counts(storage, found["base_path"])
     if not partitioned:
         least, most = (
             opts.get_typed(o)
@@ -191,24 +188,12 @@ def wants_record_index(opts: Options, config: TableConfig) -> bool:
 
 
 def _declare(storage: Storage, config: TableConfig, *, partitioned: bool) -> TableConfig:
-    changed: dict[str, str] = {}
-    if config.version >= 9:
-        definitions = load_definitions(storage, config)
-        definitions[PARTITION] = {
-            "indexName": PARTITION,
-            "indexType": PARTITION,
-            "indexFunction": "",
-            "sourceFields": [],
-            "indexOptions": {PARTITIONED: str(partitioned).lower()},
-            "version": "V1",
-        }
-        store_definitions(storage, config, definitions)
-        if config.index_defs_path is None:
-            changed[PATH_KEY] = DEFAULT_PATH
-
-    def declare(properties: dict[str, str]) -> None:
-        named = {name for name in properties.get(PARTITIONS, "").split(",") if name}
-        properties[PARTITIONS] = ",".join(sorted(named | {PARTITION}))
-        properties.update(changed)
-
-    return config.updated(storage, change=declare)
+    definition = {
+        "indexName": PARTITION,
+        "indexType": PARTITION,
+        "indexFunction": "",
+        "sourceFields": [],
+        "indexOptions": {PARTITIONED: str(partitioned).lower()},
+        "version": "V1",
+    }
+    return declare_partitions(storage, config, [PARTITION], {PARTITION: definition} if config.version >= 9 else None)

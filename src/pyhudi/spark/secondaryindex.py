@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,7 @@ from pyhudi.schema.meta import add_meta_columns, remove_meta_columns
 from pyhudi.schema.types import as_nullable
 from pyhudi.spark.secondarykeys import GroupChange, IndexTarget, write_changes
 from pyhudi.table.fsview import FileSystemView
-from pyhudi.write.basereader import read_footer
+from pyhudi.write.existing import row_counts
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from pyhudi.timeline.metadata import CommitMetadata
     from pyhudi.timeline.timeline import Timeline
 
-_THREADS = 16
 _Groups = dict[tuple[str, str], FileSlice]
 
 
@@ -57,7 +55,7 @@ def build_secondary_index(
     """
     table = PinnedTable(storage, config, data)
     slices = FileSystemView.load(table, data.timeline).latest_slices()
-    number = group_count(_rows(storage, slices), *_limits(opts))
+    number = group_count(sum(row_counts(storage, slices["base_path"].drop_null())), *_limits(opts))
     active = metadata_timeline(storage, config.version)
     instant = initial_instant(active.timeline, data.timeline, config.version)
     ids = prepare_folder(storage, index.partition, number, instant, config.version)
@@ -151,13 +149,6 @@ def _changes(slices: pa.Table, metadata: CommitMetadata, instant: str) -> list[G
             log_sizes=(*known.log_sizes, stat["fileSizeInBytes"]),
         )
     return [GroupChange(before.get(group), new) for group, new in after.items()]
-
-
-def _rows(storage: Storage, slices: pa.Table) -> int:
-    """About how many rows there are: those of the base files."""
-    paths = slices["base_path"].drop_null().to_pylist()
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return sum(footer.num_rows for footer in pool.map(lambda path: read_footer(storage, path), paths))
 
 
 def _limits(opts: Options) -> tuple[int, int]:

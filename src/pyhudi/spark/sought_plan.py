@@ -17,22 +17,20 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.values import IndexType, Operation, TableType
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
-from pyhudi.merge.dedupe import Dedupe
-from pyhudi.merge.rules import Rules
+from pyhudi.format.columns import PARTITION_PATH
 from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.spark.caching import Cached
+from pyhudi.spark.dedupe import POSITION
 from pyhudi.spark.frames import small_frame
 from pyhudi.spark.keytext import quoted
 from pyhudi.spark.placement import place
 from pyhudi.spark.slices import parallelism
 from pyhudi.spark.write_job import WriteJob
 from pyhudi.table.config import TableConfig
-from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW, TASK
+from pyhudi.write.columns import BASE_PATH, FILE_ID, ROW, TASK
 from pyhudi.write.existing import LogContents
 from pyhudi.write.sought import BASES_SCHEMA, Sought
 
-_POSITION = "_pyhudi_position"
 _WITHOUT_KEYS = frozenset({FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS})
 """Partitions of the metadata table that are kept up to date without knowing which keys a write has found."""
 
@@ -116,17 +114,6 @@ def base_files(slices: pa.Table, partitions: pa.Table) -> pa.Table:
     return slices.filter(keep).select(BASES_SCHEMA.names).cast(BASES_SCHEMA).combine_chunks()
 
 
-def dedupe_of(job: WriteJob) -> Dedupe:
-    """How rows of one key are merged before they are written."""
-    deletes = job.operation is Operation.DELETE
-    return Dedupe((RECORD_KEY,), DELETE, Rules() if deletes else Rules.of_batch(job.merging), (), deletes)
-
-
-def numbered(rows: DataFrame) -> DataFrame:
-    """Rows that know in which order they came."""
-    return rows.withColumn(_POSITION, F.monotonically_increasing_id())
-
-
 def by_partition(plan: SoughtPlan, most_tasks: int) -> DataFrame:
     """The rows at the tasks of their partitions, in the order in which they came, without places."""
     partitions = plan.partitions
@@ -143,7 +130,7 @@ def by_partition(plan: SoughtPlan, most_tasks: int) -> DataFrame:
         F.lit(None).cast("bigint").alias(ROW),
         TASK,
     )
-    order = [PARTITION_PATH, *([_POSITION] if _POSITION in plan.rows.columns else [])]
+    order = [PARTITION_PATH, *([POSITION] if POSITION in plan.rows.columns else [])]
     return found.repartition(tasks, TASK).sortWithinPartitions(*order)
 
 

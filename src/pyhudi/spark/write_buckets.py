@@ -20,17 +20,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.config import options
 from pyhudi.config.values import BucketEngine, DuplicatePolicy, IndexType, MergeMode, Operation, TableType
 from pyhudi.errors import RecordKeyError
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.format.columns import PARTITION_PATH
 from pyhudi.index.bucketcounts import store_counts
 from pyhudi.index.bucketids import bucket_groups, new_tail
 from pyhudi.index.bucketing import Bucketing
 from pyhudi.index.consistent import known_partitions, load_metadata, store_first
-from pyhudi.merge.dedupe import Dedupe
 from pyhudi.merge.deletes import IS_DELETED
-from pyhudi.merge.rules import Rules
 from pyhudi.spark.buckets import with_bucket
 from pyhudi.spark.consistent import Locations, check_in_view, located, opened, refuse_replacing
-from pyhudi.spark.dedupe import mark_deletes
+from pyhudi.spark.dedupe import POSITION, dedupe_in_tasks, mark_deletes, numbered
 from pyhudi.spark.frames import small_frame
 from pyhudi.spark.group_plan import combines, duplicate_policy, keys_only, known_instants
 from pyhudi.spark.keygen import with_keys
@@ -55,7 +53,7 @@ from pyhudi.write.logs import log_slices
 from pyhudi.write.operations import REPLACING, replaced_groups, type_name
 from pyhudi.write.result import WriteResult
 
-_BUCKET, _POSITION, _KNOWN_ID = "_pyhudi_bucket", "_pyhudi_position", "_pyhudi_known_id"
+_BUCKET, _KNOWN_ID = "_pyhudi_bucket", "_pyhudi_known_id"
 _UNLIMITED = 1 << 60
 _FEWEST_TASKS = 8
 
@@ -88,7 +86,7 @@ def write_bucketed(job: WriteJob, instant: str, slices: pa.Table, timeline: Time
     locations = _check(job, slices, timeline)
     rows = _prepared(job, instant, slices)
     if combines(job):
-        rows = rows.withColumn(_POSITION, F.monotonically_increasing_id())
+        rows = numbered(rows)
     context = _context(job, instant, slices)
     if locations is not None:
         stats = run_upsert(_together(located(rows, locations).withColumn(ROW, _no_row()), job), context)
@@ -192,7 +190,7 @@ def _together(rows: DataFrame, job: WriteJob, tasks: int = 0) -> DataFrame:
     With a number of tasks rows have the placement keys of these. Otherwise only the rows matter to the work of a task,
     and how many there are Spark knows when they have been shuffled.
     """
-    order = [PARTITION_PATH, FILE_ID, *([_POSITION] if _POSITION in rows.columns else [])]
+    order = [PARTITION_PATH, FILE_ID, *([POSITION] if POSITION in rows.columns else [])]
     asked = _tasks(job)
     if tasks:
         return rows.repartition(asked or tasks, TASK).sortWithinPartitions(*order)
@@ -223,13 +221,12 @@ def _tasks(job: WriteJob) -> int:
 
 def _context(job: WriteJob, instant: str, slices: pa.Table) -> WriteContext:
     deletes = job.operation is Operation.DELETE
-    rules = Rules() if deletes else Rules.of_batch(job.merging)
     duplicates = job.operation in (Operation.INSERT, Operation.BULK_INSERT) and job.opts.get_typed(
         options.MERGE_ALLOW_DUPLICATE_ON_INSERTS
     )
     keyed = KeyedWrite(
         match=not duplicates,
-        dedupe=Dedupe((RECORD_KEY,), DELETE, rules, (), deletes) if combines(job) else None,
+        dedupe=dedupe_in_tasks(job.merging, hard_deletes=deletes) if combines(job) else None,
     )
     context = job.context(instant)
     logs = context.logs

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyhudi.table.metaclient import TableMetaClient
     from pyhudi.timeline.active import ActiveTimeline
 
-_READ_THREADS = 8
+_READ_THREADS = 16
 _FILES_ASKED = 16
 _KEY_SCHEMA = pa.schema([(RECORD_KEY, pa.string())])
 
@@ -170,6 +170,12 @@ def _of_an_earlier_base(stats: pa.Table, slices: pa.Table) -> bool:
     mine = pc.equal(stats["prevCommit"], slices["base_instant"].take(at))
     other = pc.not_equal(pc.fill_null(stats["baseFile"], ""), current)
     return bool(pc.any(pc.and_kleene(mine, other)).as_py())
+
+
+def row_counts(storage: Storage, paths: pa.ChunkedArray) -> list[int]:
+    """How many rows base files have, by their footers."""
+    with ThreadPoolExecutor(_READ_THREADS) as pool:
+        return list(pool.map(lambda path: read_footer(storage, path).num_rows, paths.to_pylist()))
 
 
 def sample_keys(client: TableMetaClient) -> tuple[str, ...]:
