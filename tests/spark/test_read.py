@@ -22,6 +22,7 @@ from pyhudi.storage import open_storage
 
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 PATH = {"pyhudi.read.partition.values": "path"}
+FILE = {"pyhudi.read.partition.values": "file"}
 YEARS = pa.schema([("id", pa.string()), ("year", pa.int32()), ("v", pa.int64()), ("wide", pa.string())])
 
 
@@ -83,43 +84,43 @@ def test_hive_style_partitions_are_pruned_by_spark(spark, years, capsys):
     assert values(frame, "id") == [("k2008-1",), ("k2009-1",)]
 
 
-def test_other_partitions_are_skipped_as_constants_where_they_are_few(spark, tmp_path, capsys):
-    table = HandMadeTable(tmp_path / "t", 9, "year", YEARS)
-    table.write(10, {(f"{y}", f"f{y}"): _rows(y) for y in range(2000, 2010)})
-    frame = load(spark, table, **PATH).where("year = 2003").select("id", "year")
+@pytest.mark.parametrize(("fields", "folder"), [("year", "{y}"), ("year,id", "{y}/i-{y}")], ids=["one", "two"])
+def test_other_partitions_are_pruned_by_spark(spark, tmp_path, capsys, fields, folder):
+    table = HandMadeTable(tmp_path / "t", 9, fields, YEARS)
+    rows = {y: [row | {"id": f"i-{y}"} for row in _rows(y)] for y in range(2000, 2010)}
+    table.write(10, {(folder.format(y=y), f"f{y}"): rows[y] for y in rows})
+    frame = load(spark, table).where("year = 2003").select("v", "year")
+    text = plan_text(frame, capsys)
+    assert re.search(r"PartitionFilters: \[[^\]]*year#\d+ = 2003", text)
+    assert "ReadSchema: struct<v:bigint>" in text
+    for year in range(2004, 2010):  # files that are not there cannot have been opened
+        table.remove(10, folder.format(y=year), f"f{year}")
+    assert values(frame, "v", "year") == [(i, 2003) for i in range(3)]
+
+
+def test_partitions_below_an_odd_root_are_skipped_as_constants(spark, tmp_path, capsys):
+    table = HandMadeTable(tmp_path / "a b", 9, "year", YEARS)
+    table.write(10, {(f"{y}", f"f{y}-{i}"): _rows(y)[:1] for y in range(2000, 2008) for i in range(8)})
+    frame = load(spark, table).where("year = 2003").select("id", "year")
     text = plan_text(frame, capsys)
     assert text.count("FileScan") == 1
     assert "Union" not in text
     assert "ReadSchema: struct<id:string>" in text
-    for year in range(2004, 2010):  # files that are not there cannot have been opened
-        table.remove(10, f"{year}", f"f{year}")
-    assert values(frame, "id", "year") == [(f"k2003-{i}", 2003) for i in range(3)]
+    assert values(frame, "id", "year") == [("k2003-0", 2003)] * 8
 
 
-def test_constants_change_nothing_but_the_work(spark, plain_years):
-    constant, held = load(spark, plain_years, **PATH), load(spark, plain_years)
-    assert constant.schema == held.schema
-    assert values(constant, *held.columns) == values(held, *held.columns)
+def test_values_of_folders_change_nothing_but_the_work(spark, plain_years):
+    folders, held = load(spark, plain_years), load(spark, plain_years, **FILE)
+    assert folders.schema == held.schema
+    assert values(folders, *held.columns) == values(held, *held.columns)
 
 
 def test_other_partitions_are_skipped_by_statistics_of_files(spark, plain_years, capsys):
-    frame = load(spark, plain_years).where("year = 2003").select("id")
+    frame = load(spark, plain_years, **FILE).where("year = 2003").select("id")
     text = plan_text(frame, capsys)
     assert "EqualTo(year,2003)" in text
     assert "ReadSchema: struct<id:string,year:int>" in text
     assert frame.count() == 3
-
-
-def test_other_partitions_are_skipped_by_path_where_there_are_many(spark, tmp_path, capsys):
-    table = HandMadeTable(tmp_path / "t", 9, "year", YEARS)
-    table.write(10, {(f"{y}", f"f{y}"): _rows(y) for y in range(1990, 2010)})
-    frame = load(spark, table, **PATH).where("year = 2003").select("id", "year")
-    text = plan_text(frame, capsys)
-    assert re.search(r"DataFilters: \[.*file_path", text)
-    assert "ReadSchema: struct<id:string>" in text
-    for year in range(2004, 2010):  # files that are not there cannot have been opened
-        table.remove(10, f"{year}", f"f{year}")
-    assert values(frame, "id", "year") == [(f"k2003-{i}", 2003) for i in range(3)]
 
 
 def test_a_filter_given_to_the_scan_prunes_files(spark, plain_years):
@@ -158,7 +159,7 @@ def test_partition_folders_with_odd_names(spark, tmp_path):
         table = HandMadeTable(tmp_path / ("hive" if style else "plain"), properties=dict(style))
         folder = (lambda n: f"p={n}") if style else (lambda n: n)
         table.write(10, {(folder(n), f"f{i}"): [{"id": n, "p": n, "v": i}] for i, n in enumerate(names)})
-        for options in ({}, PATH):
+        for options in ({}, PATH, FILE):
             assert values(load(spark, table, **options), "id", "p") == sorted(((n, n) for n in names), key=str)
             assert values(load(spark, table, **options).where("p = 'a=b'"), "id") == [("a=b",)]
 
@@ -241,9 +242,15 @@ def test_a_folder_of_the_table(spark, years):
 def test_many_files_are_listed_without_a_job(spark, tmp_path):
     table = HandMadeTable(tmp_path / "t")
     table.write(10, {("a", f"f{i}"): [{"id": str(i), "p": "a", "v": i}] for i in range(70)})
-    before = spark.conf.get("spark.sql.sources.parallelPartitionDiscovery.threshold")
-    assert load(spark, table).count() == 70
-    assert spark.conf.get("spark.sql.sources.parallelPartitionDiscovery.threshold") == before
+    keys = ("spark.sql.sources.parallelPartitionDiscovery.threshold", "spark.sql.sources.ignoreDataLocality")
+    before = [spark.conf.get(key) for key in keys]
+    spark.sparkContext.setJobGroup("listing", "")
+    for options in ({}, FILE):
+        frame = load(spark, table, **options)
+    assert spark.sparkContext.statusTracker().getJobIdsForGroup("listing") == []
+    assert frame.count() == 70
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("listing")) > 0
+    assert [spark.conf.get(key) for key in keys] == before
 
 
 def test_orc_files(spark, tmp_path):

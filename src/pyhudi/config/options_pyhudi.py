@@ -29,7 +29,7 @@ READ_PARTITION_VALUES = choice(
     "pyhudi.read.partition.values",
     PartitionValues.AUTO,
     "Where partition columns come from under Spark when path and file agree: paths let Spark skip whole files, files "
-    "cost nothing per row; auto: paths for hive-style tables and for many files.",
+    "show the real addresses of files; auto: paths, where there are several partitions.",
 )
 
 FILL_RATIO = integer(

@@ -4,38 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import reduce
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
+from pyhudi.spark.folders import Folders
 from pyhudi.spark.settings import session_setting
 
 _GLOB_CHARACTERS = re.compile(r"([\\{}\[\]*?])")
 _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-_LISTED_BY_THE_DRIVER = 10_000
+_IGNORE_LOCALITY = "spark.sql.sources.ignoreDataLocality"
+_LISTED_BY_THE_DRIVER = 100_000
 _SPARKS_OWN_THRESHOLD = 32
 
 
-def read_files(
-    spark: SparkSession, schema: StructType, uris: Sequence[str], *, base_path: str | None = None
-) -> DataFrame:
-    """The rows of parquet and ORC files. Columns that a file lacks are null.
-
-    With ``base_path`` Spark takes the values of columns from hive-style folders below it, and prunes by them.
-    """
-    return FileReader(spark, schema, base_path).read(uris)
+def read_files(spark: SparkSession, schema: StructType, uris: Sequence[str]) -> DataFrame:
+    """The rows of parquet and ORC files. Columns that a file lacks are null."""
+    return FileReader(spark, schema).read(uris)
 
 
 class FileReader:
-    """:func:`read_files` for several lots of files; what Spark is told about all of them it is told once."""
+    """:func:`read_files` for several lots of files; what Spark is told about all of them it is told once.
 
-    def __init__(self, spark: SparkSession, schema: StructType, base_path: str | None = None) -> None:
+    With ``folders`` Spark takes the values of columns from the names of those, and prunes by them.
+    """
+
+    def __init__(self, spark: SparkSession, schema: StructType, folders: Folders | None = None) -> None:
         self._spark = spark
         self._schema = schema
-        self._options = {} if base_path is None else {"basePath": escape_glob(base_path)}
+        self._options = {} if folders is None else {"basePath": escape_glob(folders.base_path), **folders.options}
         self._readers: dict[str, DataFrameReader] = {}
 
     def read(self, uris: Sequence[str]) -> DataFrame:
@@ -49,7 +49,7 @@ class FileReader:
         reader = self._readers.get(kind)
         if reader is None:
             reader = self._readers[kind] = self._reader(kind)
-        with read_settings(self._spark, len(uris)):
+        with read_settings(self._spark, len(uris), uris[0]):
             rows = reader.load([escape_glob(uri) for uri in uris])
             if is_remote():
                 _ = rows.schema  # under Connect nothing happens before it is asked for
@@ -76,18 +76,24 @@ def cannot_reach(error: Exception) -> bool:
 
 
 @contextmanager
-def read_settings(spark: SparkSession, files: int) -> Iterator[None]:
-    """Settings of the session for :func:`read_files`; set around several calls they are set once.
+def read_settings(spark: SparkSession, files: int, one: str) -> Iterator[None]:
+    """Settings of the session for :func:`read_files` of some files, ``one`` of which is given; set around several calls
+    they are set once.
 
-    Spark asks for the status of each file it is given, above 32 of them by a job with a task per file, which takes
-    seconds where the driver takes milliseconds.
+    Spark asks for the status of each file it is given, above 32 of them by a job with a task per file. For local files
+    that takes seconds where the driver takes milliseconds. And it asks where the blocks of each file are, for which
+    Hadoop's local file systems start a process; no place that tables are on has an answer.
     """
-    if files <= _SPARKS_OWN_THRESHOLD:
+    with ExitStack() as stack:
+        stack.enter_context(session_setting(spark, _IGNORE_LOCALITY, "true"))
+        if one.startswith("file:") and _listed_by_a_job(spark, files):
+            stack.enter_context(session_setting(spark, _LISTING_THRESHOLD, str(_LISTED_BY_THE_DRIVER)))
         yield
-        return
-    before = spark.conf.get(_LISTING_THRESHOLD, None)
-    if files > _LISTED_BY_THE_DRIVER or before is None or not before.isdigit() or int(before) >= files:
-        yield
-        return
-    with session_setting(spark, _LISTING_THRESHOLD, str(_LISTED_BY_THE_DRIVER)):
-        yield
+
+
+def _listed_by_a_job(spark: SparkSession, files: int) -> bool:
+    """Whether Spark would start a job for a number of files that the driver asks for in less time."""
+    if not _SPARKS_OWN_THRESHOLD < files <= _LISTED_BY_THE_DRIVER:
+        return False
+    own = spark.conf.get(_LISTING_THRESHOLD)
+    return own is not None and own.isdigit() and int(own) < files

@@ -62,7 +62,7 @@ def read_natively(
             )
         return None
     try:
-        with read_settings(spark, plan.tasks.num_rows):
+        with read_settings(spark, plan.tasks.num_rows, table.storage.uri()):
             return _read(spark, table, plan, ways, extra or {})
     except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
         if required or not cannot_reach(e):
@@ -109,18 +109,19 @@ class _PartReader:
         held = pa.schema([part.held.field(c).with_name(n) for c, n in names.items() if n is not None])
         self._as_named = held.names == plan.schema.names
         self._changed = {f.name: c for f in plan.schema if (c := _changed(f, names[f.name], part.held)) is not None}
-        schema = spark_schema(held)
-        self._files = FileReader(spark, schema)
-        self._in_folders = FileReader(spark, schema, table.storage.uri())
+        self._spark, self._held = spark, spark_schema(held)
+        self._files = FileReader(spark, self._held)
 
     def read(self, way: PartitionColumns, tasks: pa.Table) -> DataFrame:
         """The rows of some of the files. Threads may call it side by side."""
-        uris = [self._table.storage.uri(path) for path in tasks["base_path"].to_pylist()]
-        rows = (self._in_folders if way.discovered else self._files).read(uris)
+        if way.folders is None:
+            rows = self._files.read([self._table.storage.uri(path) for path in tasks["base_path"].to_pylist()])
+        else:
+            rows = FileReader(self._spark, self._held, way.folders).read(way.folders.uris(tasks["base_path"]))
         constants = {name: constant(value, self._schema.field(name)) for name, value in way.constants.items()}
-        changed = {**self._changed, **way.expressions, **constants, **self._extra}
-        # a select costs calls to the JVM for each column, milliseconds in all. Spark puts the columns of folders last
-        if self._as_named and not way.discovered:
+        changed = {**self._changed, **constants, **self._extra}
+        # a select costs calls to the JVM for each column, milliseconds in all
+        if self._as_named and (way.folders is None or rows.columns == self._schema.names):
             return rows.withColumns(changed) if changed else rows
         names = [*self._schema.names, *self._extra]
         return rows.select(*(changed[n].alias(n) if n in changed else quoted(n) for n in names))

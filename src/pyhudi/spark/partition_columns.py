@@ -1,11 +1,9 @@
 """Where the values of partition columns come from, so that Spark can leave out files of other partitions.
 
-Spark prunes files by a filter on a partition column in three ways. Hive-style folders it decodes itself. For other
-styles, where there are many files, each partition is read by itself if they are few, and the column is a constant:
-Spark drops the partitions whose constants contradict the filter, and rows cost nothing. With many partitions the column
-is an expression over the file's path, which Spark evaluates for each file before reading any (and for each row that is
-then read, at some 0.2 microseconds). Of few files, and where the path does not tell the exact value, the column is read
-from the files, whose row groups are still skipped by their statistics.
+Spark takes them from the names of folders where it can (see :mod:`pyhudi.spark.folders`), and prunes by them. Where
+folders do not tell the exact value, the column is read from the files, whose row groups are still skipped by their
+statistics; but of many files in few partitions each partition is read by itself, and the column is a constant: Spark
+drops the parts whose constants contradict the filter.
 """
 
 from __future__ import annotations
@@ -17,14 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column
-from pyspark.sql import functions as sf
 
 from pyhudi.config import Options, options
 from pyhudi.config.values import PartitionValues
 from pyhudi.keygen.paths import partition_fields
-from pyhudi.keygen.spec import DEFAULT_PARTITION
-from pyhudi.spark.types import spark_schema
+from pyhudi.spark.folders import Folders, can_be_mounted, mounted
 
 if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
@@ -54,21 +49,19 @@ _READ_AS_TEXT = (
 class PartitionColumns:
     """How the partition columns of some partitions are had.
 
-    ``discovered``: Spark decodes hive-style folders. ``constants``: values of columns that are the same in all rows.
-    ``expressions``: columns computed from the file's path. With none of them, files hold the columns.
+    ``folders``: Spark takes them from names of folders. ``constants``: values of columns that are the same in all rows.
+    With none of both, files hold the columns.
     """
 
     partitions: pa.Array
-    discovered: bool = False
+    folders: Folders | None = None
     constants: Mapping[str, Any] = field(default_factory=dict)
-    expressions: Mapping[str, Column] = field(default_factory=dict)
 
 
 def partition_columns(table: PinnedTable, plan: ScanPlan, settings: Options) -> list[PartitionColumns] | None:
     """The plan's partitions, split by where their partition columns come from; None when Spark cannot get at some
     values: partition columns that it finds neither in path nor file."""
     every = plan.partition_values["partition"].combine_chunks()
-    from_files = PartitionColumns(every)
     wish = settings.get_typed(options.READ_PARTITION_VALUES)
     fields = [f.name for f in partition_fields(table.config)]
     readable = bool(fields) and all(
@@ -76,24 +69,35 @@ def partition_columns(table: PinnedTable, plan: ScanPlan, settings: Options) -> 
     )
     forced = bool(plan.path_columns)
     if not readable or (wish is PartitionValues.FILE and not forced):
-        return None if forced else [from_files]
-    if table.config.hive_style:
-        usable = _decodable(table, plan, fields, forced)
-        ways = [PartitionColumns(usable, discovered=True)]
-    elif not (forced or wish is PartitionValues.PATH or plan.tasks.num_rows >= MANY_FILES):
-        return [from_files]
-    elif len(every) <= FEW_PARTITIONS:
-        usable = _trusted(plan, fields, forced)
-        ways = _constants(plan, fields, usable)
-    else:
-        usable = _plain(plan, fields, forced)
-        ways = [PartitionColumns(usable, expressions=_expressions(plan, fields))]
-    if len(usable) == len(every):
+        return None if forced else [PartitionColumns(every)]
+    ways, rest = [], every
+    if forced or wish is PartitionValues.PATH or len(every) > 1:
+        ways = _in_folders(table, plan, fields, forced)
+        rest = _without(every, ways)
+    if 0 < len(rest) <= FEW_PARTITIONS and (forced or plan.tasks.num_rows >= MANY_FILES):
+        ways += _constants(plan, fields, rest.filter(pc.is_in(rest, value_set=_trusted(plan, fields, forced))))
+        rest = _without(rest, ways)
+    if not len(rest):
         return ways
-    if forced:
-        return None
-    rest = every.filter(pc.invert(pc.is_in(every, value_set=usable)))
-    return [*ways, PartitionColumns(rest)] if len(usable) else [from_files]
+    return None if forced else [*ways, PartitionColumns(rest)]
+
+
+def _in_folders(table: PinnedTable, plan: ScanPlan, fields: list[str], forced: bool) -> list[PartitionColumns]:
+    """The way by folders, if any partition can go it."""
+    root = table.storage.uri()
+    if table.config.hive_style:
+        usable, folders = _decodable(table, plan, fields, forced), Folders(root)
+    elif can_be_mounted(root, fields):
+        usable, folders = _plain(plan, fields, forced), mounted(root, fields)
+    else:
+        return []
+    return [PartitionColumns(usable, folders)] if len(usable) else []
+
+
+def _without(partitions: pa.Array, ways: list[PartitionColumns]) -> pa.Array:
+    for way in ways:
+        partitions = partitions.filter(pc.invert(pc.is_in(partitions, value_set=way.partitions)))
+    return partitions
 
 
 def _reads_as_text(kind: pa.DataType) -> bool:
@@ -133,18 +137,3 @@ def _constants(plan: ScanPlan, fields: list[str], partitions: pa.Array) -> list[
         PartitionColumns(pa.array([row["partition"]], pa.string()), constants={f: row[f] for f in fields})
         for row in values.to_pylist()
     ]
-
-
-def _expressions(plan: ScanPlan, fields: list[str]) -> dict[str, Column]:
-    path = sf.col("_metadata.file_path")
-    spark = spark_schema(pa.schema([plan.schema.field(f) for f in fields]))
-    found = {}
-    for i, name in enumerate(fields):
-        # counted from the end: what stands before the table's folders is Spark's spelling of the root
-        folder = sf.substring_index(sf.substring_index(path, "/", -(len(fields) - i + 1)), "/", 1)
-        if not pa.types.is_string(plan.schema.field(name).type):
-            folder = folder.cast(spark[name].dataType)
-        elif any(DEFAULT_PARTITION in p for p in plan.partitions):
-            folder = sf.when(folder != DEFAULT_PARTITION, folder)
-        found[name] = folder
-    return found
