@@ -12,7 +12,7 @@ two forms:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,7 +23,9 @@ import xxhash
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-_FILE, _ROW, _PLACE, _WORDS = "_pyhudi_file", "_pyhudi_row", "_pyhudi_place", "_pyhudi_words"
+from pyhudi.spark.native import FILE_NUMBER, ROW_NUMBER
+
+_PLACE, _WORDS = "_pyhudi_place", "_pyhudi_words"
 _KEY = "_pyhudi_hidden_of"
 _ROW_BITS = 31
 _SPARKS_SEED = 42
@@ -45,12 +47,13 @@ class HiddenRows(Protocol):
         """That table for some rows (ascending numbers) of a base file."""
         ...
 
-    def columns(self) -> Mapping[str, Column]:
-        """What the scan needs besides its columns; may look at ``_metadata``."""
+    @property
+    def files(self) -> HashedNames:
+        """The numbers of files."""
         ...
 
     def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
-        """The rows of a scan with those columns, less the hidden ones and those columns."""
+        """The rows of a scan with numbers of files and rows, less the hidden ones and those columns."""
         ...
 
 
@@ -64,14 +67,14 @@ def hidden_rows_form(tasks: pa.Table) -> HiddenRows | None:
     form, bits = (Places, 64 - _ROW_BITS) if large else (Bitmaps, 64)
     texts = names.to_pylist()
     for salt in map(str, range(_SALTS)):
-        files = _Files(salt, bits)
+        files = HashedNames(salt, bits)
         if len(set(map(files.number, texts))) == len(texts):
             return form(files)
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class _Files:
+class HashedNames:
     """Numbers for files: so many bits of a hash of their names; ``salt`` makes them different."""
 
     salt: str
@@ -83,8 +86,13 @@ class _Files:
         number = xxhash.xxh64_intdigest(name.encode(), seed) << (64 - self.bits) & (2**64 - 1)
         return number - (number >> 63 << 64)
 
+    def of(self, paths: pa.ChunkedArray) -> pa.Int64Array:
+        """Of files at these paths."""
+        names = pc.replace_substring_regex(paths, "^.*/", "")
+        return pa.array([self.number(name) for name in names.to_pylist()], pa.int64())
+
     def column(self) -> Column:
-        """Of the file of each row of a scan."""
+        """Of the file of each row of a scan, where Spark does not know it otherwise: 0.03 microseconds a row."""
         number = sf.xxhash64(sf.lit(self.salt), sf.col("_metadata.file_name"))
         return number if self.bits == 64 else sf.shiftleft(number, 64 - self.bits)
 
@@ -93,7 +101,7 @@ class _Files:
 class Bitmaps:
     """A row for each file with hidden rows: bit ``n % 64`` of word ``n // 64`` stands for row n."""
 
-    files: _Files
+    files: HashedNames
 
     @property
     def schema(self) -> pa.Schema:
@@ -107,21 +115,18 @@ class Bitmaps:
         bits = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words.view(np.int64)))
         yield pa.RecordBatch.from_arrays([pa.array([self.files.number(name)]), bits], schema=self.schema)
 
-    def columns(self) -> Mapping[str, Column]:
-        return {_FILE: self.files.column(), _ROW: sf.col("_metadata.row_index")}
-
     def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
-        word = sf.get(_WORDS, sf.shiftright(_ROW, 6).cast("int"))
-        is_hidden = sf.getbit(word, sf.col(_ROW).bitwiseAND(63).cast("int")) == 1
-        same_file = sf.col(_FILE) == sf.col(_KEY)
-        return rows.join(sf.broadcast(hidden), same_file & is_hidden, "left_anti").drop(_FILE, _ROW)
+        word = sf.get(_WORDS, sf.shiftright(ROW_NUMBER, 6).cast("int"))
+        is_hidden = sf.getbit(word, sf.col(ROW_NUMBER).bitwiseAND(63).cast("int")) == 1
+        same_file = sf.col(FILE_NUMBER) == sf.col(_KEY)
+        return rows.join(sf.broadcast(hidden), same_file & is_hidden, "left_anti").drop(FILE_NUMBER, ROW_NUMBER)
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
     """A number for each hidden row: that of the file, and the row's in its lower bits."""
 
-    files: _Files
+    files: HashedNames
 
     @property
     def schema(self) -> pa.Schema:
@@ -132,8 +137,6 @@ class Places:
         for start in range(0, len(rows), _BATCH):
             yield pa.RecordBatch.from_arrays([pa.array(rows[start : start + _BATCH] | first)], schema=self.schema)
 
-    def columns(self) -> Mapping[str, Column]:
-        return {_PLACE: self.files.column().bitwiseOR(sf.col("_metadata.row_index"))}
-
     def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
-        return rows.join(sf.broadcast(hidden), _PLACE, "left_anti").drop(_PLACE)
+        place = sf.col(FILE_NUMBER).bitwiseOR(sf.col(ROW_NUMBER))
+        return rows.join(sf.broadcast(hidden), place == sf.col(_PLACE), "left_anti").drop(FILE_NUMBER, ROW_NUMBER)

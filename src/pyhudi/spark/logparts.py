@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from pyhudi.keygen.paths import partition_fields
-from pyhudi.spark.native import constant
-from pyhudi.spark.partition_columns import FEW_PARTITIONS
 from pyhudi.spark.slices import SlicePieces, SliceWork, bytes_to_read, parallelism, run_on_slices
+from pyhudi.spark.types import spark_schema
 
 if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
     from pyhudi.read.plan import ScanPlan
+
+FEW_PARTITIONS = 16
+"""Up to so many partitions each is planned by itself: each costs some milliseconds, and compiling a query that Spark
+has not seen yet some thirty."""
 
 WORTH_A_PART = 64 * 1024 * 1024
 """Bytes to read for each partition on average, from which on it pays that each is planned by itself: a tenth of a
@@ -45,5 +49,10 @@ def run_by_partition(
         own = replace(plan, tasks=plan.tasks.filter(pc.equal(plan.tasks["partition"], row["partition"])))
         rows = run_on_slices(spark, SlicePieces.of(own, -(-cores // values.num_rows), whole=whole), work, schema)
         known = [name for i, name in enumerate(fields) if row[f"exact_{i}"] and name in schema.names]
-        parts.append(rows.withColumns({name: constant(row[name], schema.field(name)) for name in known}))
+        parts.append(rows.withColumns({name: _constant(row[name], schema.field(name)) for name in known}))
     return reduce(DataFrame.union, parts)
+
+
+def _constant(value: object, field: pa.Field) -> Column:
+    """A value as a column. Optimised to the literal; but nullable, as the column is in all other ways."""
+    return sf.when(sf.lit(True), sf.lit(value).cast(spark_schema(pa.schema([field])).fields[0].dataType.simpleString()))

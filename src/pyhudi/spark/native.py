@@ -6,15 +6,16 @@ the values of their partition columns come from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing.pool import ThreadPool
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from pyhudi.errors import QueryError
 from pyhudi.read.file_schemas import FilePart, file_parts
@@ -27,8 +28,17 @@ if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
     from pyhudi.read.plan import ScanPlan
 
+FILE_NUMBER, ROW_NUMBER = "_pyhudi_file", "_pyhudi_row"
 _PLANNERS = 4
 """Threads that ask Spark for the parts of a query; most of their time is waiting for it."""
+
+
+class FileNumbers(Protocol):
+    """Numbers by which files are told apart: of given paths, and as Spark computes them where it does not know."""
+
+    def of(self, paths: pa.ChunkedArray) -> pa.Int64Array: ...
+
+    def column(self) -> Column: ...
 
 
 def read_natively(
@@ -38,10 +48,10 @@ def read_natively(
     settings: Options,
     *,
     required: bool,
-    extra: Mapping[str, Column] | None = None,
+    numbers: FileNumbers | None = None,
 ) -> DataFrame | None:
-    """The unfiltered rows of all base files with all columns, or None when Spark cannot read them. ``extra`` columns,
-    which may look at ``_metadata``, come last.
+    """The unfiltered rows of all base files with all columns, or None when Spark cannot read them. With ``numbers``,
+    the number of the file and that of the row in it come last.
 
     Raises:
         QueryError: Spark cannot read them, though that is ``required``.
@@ -53,7 +63,9 @@ def read_natively(
                 "out pyhudi.read.engine"
             )
         return None
-    ways = partition_columns(table, plan, settings)
+    if numbers is not None:
+        plan = replace(plan, tasks=plan.tasks.append_column(FILE_NUMBER, [numbers.of(plan.tasks["base_path"])]))
+    ways = partition_columns(table, plan, settings, FILE_NUMBER if numbers else None)
     if ways is None:
         if required:
             raise QueryError(
@@ -63,7 +75,7 @@ def read_natively(
         return None
     try:
         with read_settings(spark, plan.tasks.num_rows, table.storage.uri()):
-            return _read(spark, table, plan, ways, extra or {})
+            return _read(spark, table, plan, ways, numbers)
     except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
         if required or not cannot_reach(e):
             raise
@@ -82,11 +94,11 @@ def _has_times(kind: pa.DataType) -> bool:
 
 
 def _read(
-    spark: SparkSession, table: PinnedTable, plan: ScanPlan, ways: list[PartitionColumns], extra: Mapping[str, Column]
+    spark: SparkSession, table: PinnedTable, plan: ScanPlan, ways: list[PartitionColumns], numbers: FileNumbers | None
 ) -> DataFrame:
     parts = []
     for held in file_parts(table, plan, plan.tasks):
-        reader = _PartReader(spark, table, plan, held, extra)
+        reader = _PartReader(spark, table, plan, held, numbers)
         for way in ways:
             tasks = held.tasks.filter(pc.is_in(held.tasks["partition"], value_set=way.partitions))
             if tasks.num_rows:
@@ -102,14 +114,14 @@ class _PartReader:
     """Reads files that hold the same, giving the columns and types of the plan."""
 
     def __init__(
-        self, spark: SparkSession, table: PinnedTable, plan: ScanPlan, part: FilePart, extra: Mapping[str, Column]
+        self, spark: SparkSession, table: PinnedTable, plan: ScanPlan, part: FilePart, numbers: FileNumbers | None
     ) -> None:
-        self._table, self._schema, self._extra = table, plan.schema, extra
+        self._spark, self._table, self._schema, self._numbers = spark, table, plan.schema, numbers
         names = {c: part.names.get(c, c) for c in plan.schema.names}
         held = pa.schema([part.held.field(c).with_name(n) for c, n in names.items() if n is not None])
         self._as_named = held.names == plan.schema.names
         self._changed = {f.name: c for f in plan.schema if (c := _changed(f, names[f.name], part.held)) is not None}
-        self._spark, self._held = spark, spark_schema(held)
+        self._held = spark_schema(held)
         self._files = FileReader(spark, self._held)
 
     def read(self, way: PartitionColumns, tasks: pa.Table) -> DataFrame:
@@ -117,14 +129,20 @@ class _PartReader:
         if way.folders is None:
             rows = self._files.read([self._table.storage.uri(path) for path in tasks["base_path"].to_pylist()])
         else:
-            rows = FileReader(self._spark, self._held, way.folders).read(way.folders.uris(tasks["base_path"]))
-        constants = {name: constant(value, self._schema.field(name)) for name, value in way.constants.items()}
-        changed = {**self._changed, **constants, **self._extra}
-        # a select costs calls to the JVM for each column, milliseconds in all
-        if self._as_named and (way.folders is None or rows.columns == self._schema.names):
+            rows = FileReader(self._spark, self._with_number(way), way.folders).read(way.uris(tasks))
+        changed = dict(self._changed)
+        if self._numbers is not None:
+            changed |= {} if way.number else {FILE_NUMBER: self._numbers.column()}
+            changed[ROW_NUMBER] = sf.col("_metadata.row_index")
+        # a select costs calls to the JVM for each column, milliseconds in all. Spark puts the columns of folders last
+        held = [*self._schema.names, *([way.number] if way.number else [])]
+        if self._as_named and (way.folders is None or rows.columns == held):
             return rows.withColumns(changed) if changed else rows
-        names = [*self._schema.names, *self._extra]
+        names = [*self._schema.names, *([FILE_NUMBER, ROW_NUMBER] if self._numbers else [])]
         return rows.select(*(changed[n].alias(n) if n in changed else quoted(n) for n in names))
+
+    def _with_number(self, way: PartitionColumns) -> StructType:
+        return self._held if way.number is None else StructType([*self._held, StructField(way.number, LongType())])
 
 
 def _changed(field: pa.Field, name: str | None, held: pa.Schema) -> Column | None:
@@ -142,11 +160,6 @@ def _widened(name: str, held: pa.DataType, field: pa.Field) -> Column:
     if pa.types.is_float32(held) and pa.types.is_float64(field.type):
         column = column.cast("string")  # 0.1 stays 0.1, as the original widens
     return column.cast(_spark_type(field))
-
-
-def constant(value: object, field: pa.Field) -> Column:
-    """A value as a column. Optimised to the literal; but nullable, as the column is in all other ways."""
-    return sf.when(sf.lit(True), sf.lit(value).cast(_spark_type(field).simpleString()))
 
 
 def _spark_type(field: pa.Field) -> DataType:

@@ -44,7 +44,7 @@ def overlaid_rows(
     if form is None:
         return None
     required = engine is ReadEngine.SPARK
-    rows = read_natively(spark, table, with_base, settings, required=required, extra=form.columns())
+    rows = read_natively(spark, table, with_base, settings, required=required, numbers=form.files)
     if rows is None:
         return None
     cores = parallelism(spark)

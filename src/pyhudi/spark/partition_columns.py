@@ -2,16 +2,14 @@
 
 Spark takes them from the names of folders where it can (see :mod:`pyhudi.spark.folders`), and prunes by them. Where
 folders do not tell the exact value, the column is read from the files, whose row groups are still skipped by their
-statistics; but of many files in few partitions each partition is read by itself, and the column is a constant: Spark
-drops the parts whose constants contradict the filter.
+statistics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,21 +17,13 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.values import PartitionValues
 from pyhudi.keygen.paths import partition_fields
-from pyhudi.spark.folders import Folders, can_be_mounted, mounted
+from pyhudi.spark.folders import Folders, can_be_mounted, level, mounted
 
 if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
     from pyhudi.read.plan import ScanPlan
 
-MANY_FILES = 64
-"""From so many files on it is worth some work to open only those of the right partitions."""
-
-FEW_PARTITIONS = 16
-"""Up to so many partitions each is read by itself: planning costs some milliseconds for each, and compiling a query
-that Spark has not seen yet some thirty."""
-
 _ESCAPE = r"%[0-9A-Fa-f]{2}"
-_PLAIN_PATH = r"^[A-Za-z0-9_.=/+,:;@~-]*$"
 _READ_AS_TEXT = (
     pa.types.is_string,
     pa.types.is_int32,
@@ -49,49 +39,73 @@ _READ_AS_TEXT = (
 class PartitionColumns:
     """How the partition columns of some partitions are had.
 
-    ``folders``: Spark takes them from names of folders. ``constants``: values of columns that are the same in all rows.
-    With none of both, files hold the columns.
+    ``folders``: Spark takes them from names of folders; ``levels`` are those that are mounted above the files, one
+    array with an element for each partition for each column. Without ``folders``, files hold the columns.
+    ``number``: the column that numbers files, if Spark has it from folders, too.
     """
 
     partitions: pa.Array
     folders: Folders | None = None
-    constants: Mapping[str, Any] = field(default_factory=dict)
+    levels: tuple[pa.Array, ...] = ()
+    number: str | None = None
+
+    def uris(self, tasks: pa.Table) -> list[str]:
+        """The addresses of some of the partitions' files."""
+        assert self.folders is not None
+        at = pc.index_in(tasks["partition"], value_set=self.partitions)
+        levels = [each.take(at.combine_chunks()) for each in self.levels]
+        if self.number is not None:
+            levels.append(level(self.number, tasks[self.number].combine_chunks()))
+        return self.folders.uris(tasks["base_path"].combine_chunks(), levels)
 
 
-def partition_columns(table: PinnedTable, plan: ScanPlan, settings: Options) -> list[PartitionColumns] | None:
+def partition_columns(
+    table: PinnedTable, plan: ScanPlan, settings: Options, number: str | None
+) -> list[PartitionColumns] | None:
     """The plan's partitions, split by where their partition columns come from; None when Spark cannot get at some
-    values: partition columns that it finds neither in path nor file."""
+    values: partition columns that it finds neither in path nor file. ``number``: the column of tasks that numbers
+    files, which is to be had from folders, too, if possible."""
     every = plan.partition_values["partition"].combine_chunks()
-    wish = settings.get_typed(options.READ_PARTITION_VALUES)
     fields = [f.name for f in partition_fields(table.config)]
-    readable = bool(fields) and all(
-        f in plan.schema.names and _reads_as_text(plan.schema.field(f).type) for f in fields
-    )
     forced = bool(plan.path_columns)
-    if not readable or (wish is PartitionValues.FILE and not forced):
-        return None if forced else [PartitionColumns(every)]
-    ways, rest = [], every
-    if forced or wish is PartitionValues.PATH or len(every) > 1:
-        ways = _in_folders(table, plan, fields, forced)
-        rest = _without(every, ways)
-    if 0 < len(rest) <= FEW_PARTITIONS and (forced or plan.tasks.num_rows >= MANY_FILES):
-        ways += _constants(plan, fields, rest.filter(pc.is_in(rest, value_set=_trusted(plan, fields, forced))))
+    wish = settings.get_typed(options.READ_PARTITION_VALUES)
+    if wish is PartitionValues.FILE or not can_be_mounted([number or "", *fields]):
+        number = None
+    ways: list[PartitionColumns] = []
+    if forced or (wish is not PartitionValues.FILE and (number or wish is PartitionValues.PATH or len(every) > 1)):
+        ways = _with_values(table, plan, fields, number, forced=forced)
+    rest = _without(every, ways)
+    if forced:
+        return None if len(rest) else ways
+    if number:
+        free = rest.filter(_free(rest))
+        ways += [PartitionColumns(free, mounted(table.storage.uri(), [number]), (), number)] if len(free) else []
         rest = _without(rest, ways)
-    if not len(rest):
-        return ways
-    return None if forced else [*ways, PartitionColumns(rest)]
+    return [*ways, PartitionColumns(rest)] if len(rest) else ways
 
 
-def _in_folders(table: PinnedTable, plan: ScanPlan, fields: list[str], forced: bool) -> list[PartitionColumns]:
-    """The way by folders, if any partition can go it."""
+def _with_values(
+    table: PinnedTable, plan: ScanPlan, fields: list[str], number: str | None, *, forced: bool
+) -> list[PartitionColumns]:
+    """The way by folders that tell values, if any partition can go it."""
+    if not fields or not all(f in plan.schema.names and _reads_as_text(plan.schema.field(f).type) for f in fields):
+        return []
     root = table.storage.uri()
+    values = plan.partition_values
+    if not forced:
+        values = values.filter(reduce(pc.and_, (values[f"exact_{i}"] for i in range(len(fields)))))
+    partitions = values["partition"].combine_chunks()
     if table.config.hive_style:
-        usable, folders = _decodable(table, plan, fields, forced), Folders(root)
-    elif can_be_mounted(root, fields):
-        usable, folders = _plain(plan, fields, forced), mounted(root, fields)
+        usable = partitions.filter(_decodable(partitions, fields, encoded=table.config.url_encode))
+        folders, levels = mounted(root, [number]) if number else Folders(root), ()
+    elif can_be_mounted(fields):
+        usable = pc.and_(_free(partitions), _can_be_told(values, fields))
+        values, usable = values.filter(usable), partitions.filter(usable)
+        folders = mounted(root, [*fields, number] if number else fields)
+        levels = tuple(level(f, values[f].combine_chunks()) for f in fields)
     else:
         return []
-    return [PartitionColumns(usable, folders)] if len(usable) else []
+    return [PartitionColumns(usable, folders, levels, number)] if len(usable) else []
 
 
 def _without(partitions: pa.Array, ways: list[PartitionColumns]) -> pa.Array:
@@ -104,36 +118,23 @@ def _reads_as_text(kind: pa.DataType) -> bool:
     return any(test(kind) for test in _READ_AS_TEXT)
 
 
-def _decodable(table: PinnedTable, plan: ScanPlan, fields: list[str], forced: bool) -> pa.Array:
-    """Partitions whose folders Spark decodes to the exact values; it always undoes percent escapes."""
-    trusted = _trusted(plan, fields, forced)
-    usable = _one_folder_each(trusted, fields)
-    if not table.config.url_encode:
-        usable = pc.and_not(usable, pc.match_substring_regex(trusted, _ESCAPE))
-    return trusted.filter(usable)
+def _decodable(partitions: pa.Array, fields: list[str], *, encoded: bool) -> pa.BooleanArray:
+    """Which hive-style folders Spark decodes to the exact values; it always undoes percent escapes."""
+    usable = pc.equal(pc.count_substring(partitions, "/"), len(fields) - 1)
+    return usable if encoded else pc.and_not(usable, pc.match_substring_regex(partitions, _ESCAPE))
 
 
-def _plain(plan: ScanPlan, fields: list[str], forced: bool) -> pa.Array:
-    """Partitions with one folder per field and no character that paths may show in another form."""
-    trusted = _trusted(plan, fields, forced)
-    return trusted.filter(pc.and_(_one_folder_each(trusted, fields), pc.match_substring_regex(trusted, _PLAIN_PATH)))
+def _free(partitions: pa.Array) -> pa.BooleanArray:
+    """Which folders mean nothing to Spark, and nothing else to Hadoop."""
+    return pc.invert(pc.match_substring_regex(partitions, "[=:]"))
 
 
-def _one_folder_each(partitions: pa.Array, fields: list[str]) -> pa.BooleanArray:
-    return pc.equal(pc.count_substring(partitions, "/"), len(fields) - 1)
-
-
-def _trusted(plan: ScanPlan, fields: list[str], forced: bool) -> pa.Array:
-    values = plan.partition_values
-    if not forced:
-        values = values.filter(reduce(pc.and_, (values[f"exact_{i}"] for i in range(len(fields)))))
-    return values["partition"].combine_chunks()
-
-
-def _constants(plan: ScanPlan, fields: list[str], partitions: pa.Array) -> list[PartitionColumns]:
-    """A way for each partition."""
-    values = plan.partition_values.filter(pc.is_in(plan.partition_values["partition"], value_set=partitions))
-    return [
-        PartitionColumns(pa.array([row["partition"]], pa.string()), constants={f: row[f] for f in fields})
-        for row in values.to_pylist()
-    ]
+def _can_be_told(values: pa.Table, fields: list[str]) -> pa.BooleanArray:
+    """Where names of folders can tell all values: no floating-point numbers, no empty texts."""
+    told = pa.repeat(pa.scalar(True), values.num_rows)
+    for column in (values[f].combine_chunks() for f in fields):
+        if pa.types.is_floating(column.type):
+            return pa.repeat(pa.scalar(False), values.num_rows)
+        if pa.types.is_string(column.type):
+            told = pc.and_not(told, pc.fill_null(pc.equal(column, ""), False))
+    return told
