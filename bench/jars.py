@@ -1,4 +1,4 @@
-"""The jars of Apache Hudi and of the rivals, from Maven Central.
+"""The jars of Apache Hudi, of the rivals and of Spark's own way to S3, from Maven Central.
 
 Only the interoperability tests and the benchmark need them; pyhudi itself uses no jar. Spark's own resolver
 (``spark.jars.packages``) fetches them once into a cache folder, ``.cache/jars`` of this repository, or where
@@ -23,12 +23,14 @@ COORDINATES: dict[str, str] = {
     "hudi-1.0.2": "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2",
     "hudi-1.2.0": "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0",
     "delta-3.3.2": "io.delta:delta-spark_2.12:3.3.2",
+    "hadoop-aws-3.3.4": "org.apache.hadoop:hadoop-aws:3.3.4",
     "iceberg-1.10.0": "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.0",
 }
-"""Maven coordinates by short name; all are for Spark 3.5 with Scala 2.12."""
+"""Maven coordinates by short name; all are for Spark 3.5.9 with Scala 2.12."""
 
 _COMPANIONS: dict[str, tuple[str, ...]] = {
     "delta-3.3.2": ("io.delta_delta-storage-3.3.2.jar", "org.antlr_antlr4-runtime-4.9.3.jar"),
+    "hadoop-aws-3.3.4": ("com.amazonaws_aws-java-sdk-bundle-1.12.262.jar",),
 }
 """Jars that a package needs beside its own (the others bundle what they need)."""
 
