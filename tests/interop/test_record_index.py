@@ -45,12 +45,15 @@ def test_the_record_index_in_turns(oracle: Oracle, table_type: str, spark: Spark
         assert "record_index" in oracle.metadata_partitions(both.path)
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
-def test_a_partitioned_record_index_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_partitioned_record_index_in_turns(
+    oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path
+) -> None:
     # of a key that is in a batch for two partitions, 1.2.0 writes one record only; and with statistics of partitions it
     # fails in the third write to such a table (a null pointer)
     plain = {"hoodie.metadata.index.column.stats.enable": "false", "hoodie.index.type": "RECORD_LEVEL_INDEX"}
-    options = _options("COPY_ON_WRITE", PARTITIONED, plain)
+    options = _options(table_type, PARTITIONED, plain)
     for first, second in (("ours", "theirs"), ("theirs", "ours")):
         both = InTurns(tmp_path / first, oracle, spark, options, by_partition=True)
         both.write(first, rows(0, 20, 1, "a"))
@@ -58,14 +61,35 @@ def test_a_partitioned_record_index_in_turns(oracle: Oracle, spark: SparkSession
         elsewhere = [("k003", 3, "p_9-x", 2, "of a new partition"), ("k004", 4, "p1", 2, "another k004")]
         both.write(second, [*rows(10, 30, 2, "b"), *elsewhere])
         both.write(first, [*rows(5, 35, 3, "c"), *elsewhere[:1], ("x005", 5, "new", 3, "of a partition")])
-        both.write(second, [*rows(0, 4, 4, ""), elsewhere[1]], "delete")
+        both.write(second, rows(0, 4, 4, ""), "delete")
+        # merge-on-read tables lose k004 of p0 along with it by 1.2.0, if the deletes are of that partition, too
+        both.write("ours", [elsewhere[1], *rows(32, 33, 4, "")], "delete")
         both.check(SKIPPING, ("k003", "k004", "k034"))
         both.write(first, [("k004", 4, "p0", 5, "overwritten")], "insert_overwrite")
         both.write(second, rows(2, 8, 6, "again"))
+        compacted = {"hoodie__compact__inline": "true", "hoodie__compact__inline__max__delta__commits": "1"}
+        both.write(second, rows(3, 5, 7, "compacted"), **compacted)
+        both.write(first, rows(3, 12, 8, "after it"))
         both.check(SKIPPING, ("k003", "k004", "k006", "k010"))
         assert "record_index" in oracle.metadata_partitions(both.path)
         planned = HudiTable.for_path(str(both.path)).scan(filter=[("id", "=", "k003")]).plan()
         assert planned.tasks.num_rows == 2
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+def test_deletes_by_a_partitioned_record_index(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
+    plain = {"hoodie.metadata.index.column.stats.enable": "false", "hoodie.index.type": "RECORD_LEVEL_INDEX"}
+    left = {}
+    for side in ("ours", "theirs"):
+        both = InTurns(tmp_path / side, oracle, spark, _options("MERGE_ON_READ", PARTITIONED, plain), by_partition=True)
+        both.write(side, rows(0, 4, 1, "a"))
+        both.write(side, [("k002", 2, "p1", 2, "another"), ("k005", 5, "p1", 2, "b")])
+        both.write(side, [("k000", 0, "p0", 3, ""), ("k002", 2, "p1", 3, "")], "delete")
+        found = oracle.read(both.path, columns=["id", "part"])
+        left[side] = sorted(zip(*(found[name].to_pylist() for name in ("id", "part")), strict=True))
+    assert left["ours"] == [("k001", "p1"), ("k002", "p0"), ("k003", "p1"), ("k005", "p1")]
+    # 1.2.0 deletes a key in all partitions that the batch is of
+    assert left["theirs"] == [("k001", "p1"), ("k003", "p1"), ("k005", "p1")]
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])

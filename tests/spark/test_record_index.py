@@ -74,6 +74,7 @@ CASES = [
     ("COPY_ON_WRITE", 9, {}),
     ("MERGE_ON_READ", 6, {}),
     ("COPY_ON_WRITE", 9, {"hoodie__index__type": "RECORD_LEVEL_INDEX", **PARTITIONED}),
+    ("MERGE_ON_READ", 9, {"hoodie__index__type": "RECORD_LEVEL_INDEX", **PARTITIONED}),
     ("COPY_ON_WRITE", 9, {**BUCKETS, **PARTITIONED}),
     ("MERGE_ON_READ", 9, {**BUCKETS}),
 ]
@@ -182,6 +183,10 @@ def test_an_index_that_would_miss_rows_goes_out_of_use(
     # of a key and a partition there is one, until a bulk insert does not look
     own = {"hoodie__metadata__record__index__enable": False, "hoodie__index__type": "RECORD_LEVEL_INDEX"}
     kind = {**own, **PARTITIONED}
+    services = HudiTable.for_path(path).services
+    asked = {name.replace("__", "."): value for name, value in PARTITIONED.items()}
+    assert services.build_index("record_index", options=asked, spark=spark).partitions == ("record_index",)
+    assert groups(path) == {"record-index-p0": 2, "record-index-p1": 2}
     write(frame(spark, batch(3, 4, 2, "third")), path, indexed("upsert", "COPY_ON_WRITE", **kind))
     assert declared()
     assert len(places(path)) == 10

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.metadata.definitions import load_definitions
 from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
@@ -140,12 +141,14 @@ def partitions_to_drop(storage: Storage, config: TableConfig, name: str) -> list
     return found
 
 
-def wanted_options(request: IndexRequest) -> dict[str, str]:
-    """Options by which a write would keep an index of which a table has one."""
+def wanted_options(request: IndexRequest, opts: Options) -> dict[str, str]:
+    """Options by which a write would keep an index of which a table has one. A record index is global unless ``opts``
+    ask for one that knows keys by partition."""
     stats = {"hoodie.metadata.index.column.stats.enable": "true"}
+    records = {options.METADATA_GLOBAL_RECORD_INDEX_ENABLE.key: "true"}
     return {
         COLUMN_STATS: stats,
         PARTITION_STATS: stats | {"hoodie.metadata.index.partition.stats.enable": "true"},
         BLOOM_FILTERS: {"hoodie.metadata.index.bloom.filter.enable": "true"},
-        RECORD_INDEX: {"hoodie.metadata.record.index.enable": "true"},
+        RECORD_INDEX: {} if opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE) else records,
     }.get(request.kind, {})

@@ -100,7 +100,7 @@ def build_index(
     """
     if not is_enabled(opts):
         raise ConfigError(f"{options.METADATA_ENABLE.key} is false: the table would have no metadata table to index it")
-    with locked(client, opts.merged(wanted_options(request))) as table:
+    with locked(client, opts.merged(wanted_options(request, opts))) as table:
         if request.partition in table.config.metadata_partitions:
             if if_not_exists:
                 return IndexResult(reason=f"the table has the index {request.partition}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,8 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import TableType
-from pyhudi.errors import UnsupportedTableError
+from pyhudi.errors import HudiError, UnsupportedTableError
 from pyhudi.index.locations import group_count
 from pyhudi.index.recordgroups import RecordGroups, new_group_ids
 from pyhudi.metadata.declare import declare_partitions
@@ -24,6 +22,7 @@ from pyhudi.metadata.undo import forget
 from pyhudi.read.merged import slice_context
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import table_schema
+from pyhudi.services.indexing import LockedTable, locked
 from pyhudi.spark.recorddelta import numbered
 from pyhudi.spark.recordindex import PARTITIONED
 from pyhudi.spark.recordkeys import file_keys, slice_keys, task_count
@@ -31,14 +30,9 @@ from pyhudi.spark.recordwrite import PARTITION, Places, Target, Written, write_k
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.table.opened import OpenedTable
-from pyhudi.timeline.active import ActiveTimeline
-from pyhudi.timeline.generator import InstantGenerator
 from pyhudi.timeline.instants import millis_of_instant
-from pyhudi.timeline.layout import Layout
-from pyhudi.transaction.locks import lock_provider
-from pyhudi.transaction.rollback import newest
-from pyhudi.transaction.transaction import current_config
 from pyhudi.write.existing import row_counts
+from pyhudi.write.guards import check_record_index
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -47,24 +41,19 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def build_record_index(
-    spark: SparkSession,
-    storage: Storage,
-    config: TableConfig,
-    opts: Options,
-    data: ActiveTimeline,
-    completion: Callable[[], str],
-    *,
-    partitioned: bool = False,
-) -> TableConfig:
-    """Build the record index of what the table holds by its timeline, and declare it. Runs a Spark job.
+def build_record_index(spark: SparkSession, table: LockedTable) -> TableConfig:
+    """Build the record index of what a table holds by its timeline, and declare it; returns the table's configuration.
+    Runs a Spark job.
 
-    The caller holds the table's lock. ``partitioned``: keys are told apart by their partitions.
+    Keys are told apart by their partitions unless the options ask for a global index.
 
     Raises:
         UnsupportedTableError: the files hold no keys, or some keys are in more than one file group, of which an index
-            knows one only.
+            knows one only; or tables of that version have no index that knows keys by partition.
     """
+    storage, config, opts, data = table.storage, table.config, table.opts, table.data
+    partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
+    check_record_index(config, opts)
     if not config.populate_meta_fields:
         raise UnsupportedTableError(
             "a record index needs base files with record keys (hoodie.populate.meta.fields=true)"
@@ -96,7 +85,7 @@ def build_record_index(
             f"{written.clashes} keys are in {where}, and a record index knows one place of each; delete the "
             f"duplicates{cure}"
         )
-    done = completion() if version >= 8 else None
+    done = table.completion() if version >= 8 else None
     publish(active, entry, written.stats, version, done, operation="BULK_INSERT_PREPPED")
     return _declare(storage, config, partitioned=partitioned)
 
@@ -150,31 +139,19 @@ def _keys(
 
 
 def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) -> bool:
-    """Build the record index if the options want one and the table has none; tells whether it was built. A table that
-    cannot have one is warned of: its last write is committed."""
+    """Build the record index if the options want one and the table has none; tells whether it was built. Where it cannot
+    be, a warning says so: the last write is committed."""
     client = TableMetaClient.open(storage, opts)
     if not wants_record_index(opts, client.config):
         return False
-    lock = lock_provider(storage, opts)
-    generator = InstantGenerator(storage, opts, client.config.timezone, lock=lock)
-    with generator.reserve() as slot:
-        config = current_config(storage, client.config)
-        data = ActiveTimeline.load(storage, Layout.of(config.properties))
-        if not wants_record_index(opts, config):
-            return False
-        try:
-            build_record_index(
-                spark,
-                storage,
-                config,
-                opts,
-                data,
-                lambda: slot.take(newest(data)),
-                partitioned=not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE),
-            )
-        except UnsupportedTableError as reason:
-            _log.warning("the record index of %s was not built: %s", storage.root, reason)
-            return False
+    try:
+        with locked(client, opts) as table:
+            if not wants_record_index(opts, table.config):
+                return False
+            build_record_index(spark, table)
+    except HudiError as reason:
+        _log.warning("the record index of %s was not built: %s", storage.root, reason)
+        return False
     return True
 
 
@@ -182,8 +159,6 @@ def wants_record_index(opts: Options, config: TableConfig) -> bool:
     """Whether the options ask for a record index that the table could have and has not."""
     kinds = (options.METADATA_GLOBAL_RECORD_INDEX_ENABLE, options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE)
     wanted = opts.get_typed(options.METADATA_ENABLE) and any(opts.get_typed(kind) for kind in kinds)
-    if not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE):
-        wanted = wanted and config.table_type is TableType.COPY_ON_WRITE
     return wanted and FILES in config.metadata_partitions and PARTITION not in config.metadata_partitions
 
 

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import TableType
 from pyhudi.errors import MetadataTableError
 from pyhudi.index.recordgroups import RecordGroups, new_group_ids
 from pyhudi.metadata.deltas import GroupSlice, write_init_log
@@ -71,8 +70,6 @@ def index_delta(
     is partitioned), looking for it there would not find all of its rows, so that the index cannot stay.
     """
     if PARTITION not in config.metadata_partitions or not config.populate_meta_fields:
-        return None
-    if is_partitioned(storage, config) and config.table_type is TableType.MERGE_ON_READ:
         return None
     if changes.doubts:
         _log.warning("the record index of %s is taken out of use: %s", storage.root, changes.doubts[0])

@@ -49,12 +49,7 @@ def check_writable(config: TableConfig, merging: MergeSettings, operation: Opera
         Rules.of_table(merging)  # the merger that the table asks for is there
     index = opts.get_typed(options.INDEX_TYPE)
     _check_index(index, operation)
-    if opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE) and config.version < _PARTITIONED_INDEXES:
-        raise UnsupportedTableError(
-            f"{options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE.key}=true: tables of version {config.version} "
-            "cannot have a record index that knows keys by partition, which came with Apache Hudi 1.1; use "
-            f"{options.METADATA_GLOBAL_RECORD_INDEX_ENABLE.key}, or a table of version {_PARTITIONED_INDEXES}"
-        )
+    check_record_index(config, opts)
     copies = config.table_type is TableType.COPY_ON_WRITE and not config.populate_meta_fields
     if index is IndexType.BUCKET and copies and operation in FILLING:
         raise UnsupportedTableError(
@@ -69,6 +64,20 @@ def check_writable(config: TableConfig, merging: MergeSettings, operation: Opera
         raise ConfigError(
             f"{name} needs record keys, and table {config.name!r} generates its own; use insert or bulk_insert, or "
             f"give a new table {options.RECORDKEY_FIELD.key}"
+        )
+
+
+def check_record_index(config: TableConfig, opts: Options) -> None:
+    """Refuse to have a record index that tables of that version cannot have.
+
+    Raises:
+        UnsupportedTableError: the options ask for one that knows keys by partition.
+    """
+    if opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE) and config.version < _PARTITIONED_INDEXES:
+        raise UnsupportedTableError(
+            f"{options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE.key}=true: tables of version {config.version} "
+            "cannot have a record index that knows keys by partition, which came with Apache Hudi 1.1; use "
+            f"{options.METADATA_GLOBAL_RECORD_INDEX_ENABLE.key}, or a table of version {_PARTITIONED_INDEXES}"
         )
 
 
