@@ -143,6 +143,9 @@ def test_the_index_says_where_every_key_is(
     table = HudiTable.for_path(path)
     found = table.scan(filter=[("id", "=", "k000")])
     assert found.plan().tasks.num_rows == 1
+    # Apache Hudi may have written keys to log files of buckets, and not indexed them
+    unsure = "BUCKET" in more.values() and table_type == "MERGE_ON_READ"
+    assert ("record_index: not used" in str(found.plan().skipped)) == unsure
     assert found.to_arrow()["part"].to_pylist() == ["p1"]
     assert [row["part"] for row in found.to_spark(spark).collect()] == ["p1"]
     assert table.scan(filter=[("id", "=", "k003")]).plan().tasks.num_rows == 0

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import MergeMode
+from pyhudi.config.values import MergeMode, TableType
 from pyhudi.errors import HudiError, QueryError
 from pyhudi.metadata.freshness import statistics_are_current
 from pyhudi.read.bounds import Bounds, Mask, excluded
@@ -28,6 +28,7 @@ from pyhudi.read.slicefiles import files_of, groups_of
 from pyhudi.read.statistics import COLUMN_STATS, PARTITION_STATS, file_bounds, has_order, partition_bounds
 from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.schema.meta import is_meta_column
+from pyhudi.table.bucketed import looks_bucketed
 
 if TYPE_CHECKING:
     from pyhudi.metadata.table import MetadataTable
@@ -164,12 +165,23 @@ class Skipping:
                 keys = self._keys()
                 if keys is None:
                     keys = self._keys_by_secondary(metadata)
-                self.found = None if keys is None else locate(metadata, keys, partitions)
+                if keys is not None and self._knows_all_keys():
+                    self.found = locate(metadata, keys, partitions)
             except HudiError as e:
                 self.files.distrust_indexes(e)
                 self.report.append(f"{RECORD_INDEX}: not used: {e}")
             self.without_record_index = self.found is None
         return self.found
+
+    def _knows_all_keys(self) -> bool:
+        """Whether the record index has every key. Of a bucket index, which adds keys by log files, too, Apache Hudi
+        does not index those; afterwards nothing tells which they are."""
+        if self.table.config.table_type is not TableType.MERGE_ON_READ:
+            return True
+        bucketed = looks_bucketed(self.table)
+        if bucketed is not None:
+            self.report.append(f"{RECORD_INDEX}: not used: it may lack keys of log files, as {bucketed}")
+        return bucketed is None
 
     def _keys_by_secondary(self, metadata: MetadataTable) -> pa.StringArray | None:
         """The record keys of the rows that the filter asks for by the values of indexed columns."""

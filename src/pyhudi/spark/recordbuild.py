@@ -139,8 +139,8 @@ def _keys(
 
 
 def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) -> bool:
-    """Build the record index if the options want one and the table has none; tells whether it was built. Where it cannot
-    be, a warning says so: the last write is committed."""
+    """Build the record index if the options want one and the table has none; tells whether it was built. A warning says
+    so if it cannot be: the last write is committed."""
     client = TableMetaClient.open(storage, opts)
     if not wants_record_index(opts, client.config):
         return False

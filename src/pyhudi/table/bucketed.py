@@ -15,35 +15,43 @@ import pyarrow.compute as pc
 from pyhudi.table.fsview import FileSystemView
 
 if TYPE_CHECKING:
-    from pyhudi.table.metaclient import TableMetaClient
+    from pyhudi.table.fsview import OpenTable
 
 BUCKET_FOLDER = ".hoodie/.bucket_index"
 _BUCKETED = r"^000\d{5}-"
 """Up to 100,000 buckets. A random id looks so once in 43,000 times, hence all of them are asked."""
+_BY_IDS = "the ids of file groups are numbers of buckets"
 
 
-def bucket_evidence(client: TableMetaClient) -> str | None:
+def bucket_evidence(table: OpenTable) -> str | None:
     """What shows that the table has a bucket index, in words; None when nothing does.
 
-    One listing of a small folder and the metadata of one commit; all files are listed only if those of that commit are
-    suspicious.
+    As `looks_bucketed`, and all files are listed if those of one commit are suspicious.
     """
-    properties = client.config.properties
+    looks = looks_bucketed(table)
+    if looks is None or not looks.startswith(_BY_IDS):
+        return looks
+    groups = FileSystemView.load(table).latest_slices()["file_id"]
+    if not len(groups) or not _all_bucketed(groups):
+        return None
+    return f"the ids of all file groups are numbers of buckets, like {groups[0].as_py()!r}"
+
+
+def looks_bucketed(table: OpenTable) -> str | None:
+    """What lets one think that the table has a bucket index, in words; None when nothing does.
+
+    One listing of a small folder and the metadata of one commit.
+    """
+    properties = table.config.properties
     if properties.get("hoodie.index.type", "").upper() == "BUCKET":
         return "its properties say hoodie.index.type=BUCKET"
-    if client.storage.list_dirs(BUCKET_FOLDER):
+    if table.storage.list_dirs(BUCKET_FOLDER):
         return f"there is a folder {BUCKET_FOLDER!r}"
-    active = client.active_timeline()
+    active = table.active_timeline()
     for instant in reversed(list(active.timeline.writes().completed())):
-        stats = active.commit_metadata(instant).stats
-        if stats.num_rows == 0:
-            continue
-        if not _all_bucketed(stats["fileId"]):
-            return None
-        groups = FileSystemView.load(client).latest_slices()["file_id"]
-        if not len(groups) or not _all_bucketed(groups):
-            return None
-        return f"the ids of all file groups are numbers of buckets, like {groups[0].as_py()!r}"
+        ids = active.commit_metadata(instant).stats["fileId"]
+        if len(ids):
+            return f"{_BY_IDS}, like {ids[0].as_py()!r}" if _all_bucketed(ids) else None
     return None
 
 
