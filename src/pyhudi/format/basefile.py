@@ -170,7 +170,7 @@ class FileWriter(ABC):
         self._keys = None if bloom is None else KeyRecorder(bloom, earlier)
         self._key_column = key_column
         self._bounds = bounds
-        self._watch = None if bounds is None else self._new_watch(bounds)
+        self._watch = self._new_watch(bounds)
         self._constants = {name: pa.array([value], pa.string()) for name, value in (constants or {}).items()}
         self._output = _open(sink)
         self._start = self._output.tell()
@@ -193,8 +193,8 @@ class FileWriter(ABC):
         """Let go of what would write a footer later on."""
 
     @abstractmethod
-    def _new_watch(self, columns: pa.Schema) -> BoundsRecorder | NanWatch:
-        """What looks at all rows for the sake of the columns' bounds."""
+    def _new_watch(self, columns: pa.Schema | None) -> BoundsRecorder | NanWatch | None:
+        """What looks at all rows for the sake of columns' bounds; ``columns``: those that the summary is to tell."""
 
     @abstractmethod
     def _found_bounds(self, columns: pa.Schema) -> pa.StructArray:

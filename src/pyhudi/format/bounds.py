@@ -6,7 +6,7 @@ found from the rows: NaN, which Parquet leaves out and Spark takes for the great
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -101,10 +101,11 @@ class BoundsRecorder:
 
 
 class NanWatch:
-    """Notices which of a file's columns hold NaN."""
+    """Notices which columns of a file hold NaN, of those (``schema``), and of their leaves, that could."""
 
-    def __init__(self, columns: pa.Schema) -> None:
-        self._open = {field.name for field in columns if pa.types.is_floating(field.type)}
+    def __init__(self, schema: pa.Schema) -> None:
+        self._open = set(float_leaves(schema))
+        self.columns = frozenset(self._open)
         self.found: set[str] = set()
 
     def add(self, rows: pa.RecordBatch) -> None:
@@ -114,6 +115,15 @@ class NanWatch:
             if column is not None and pc.any(pc.is_nan(column)).as_py():
                 self._open.discard(name)
                 self.found.add(name)
+
+
+def float_leaves(fields: Iterable[pa.Field], path: str = "") -> Iterator[str]:
+    """The names of columns with floating-point numbers, and of such leaves of nested structs (``a.b``)."""
+    for field in fields:
+        if pa.types.is_floating(field.type):
+            yield path + field.name
+        elif pa.types.is_struct(field.type):
+            yield from float_leaves(field.type, f"{path}{field.name}.")
 
 
 def leaf_column(rows: pa.RecordBatch | pa.Table, name: str) -> pa.Array | pa.ChunkedArray | None:

@@ -70,7 +70,7 @@ class HFileReader:
         opened = read_exactly(self._ranges, start, end - start)
         root, at = blocks.read_block(opened, (blocks.ROOT_INDEX_MAGIC,), trailer.codec)
         meta, _ = blocks.read_block(opened[at:], (blocks.ROOT_INDEX_MAGIC,), trailer.codec)
-        self._root = root_entries(root, trailer.data_index_count, start)
+        self._root = root_entries(root, trailer.data_index_count, start, levels=trailer.index_levels)
         self._meta = {entry.key: entry for entry in meta_entries(meta, trailer.meta_index_count, start)}
         info, _ = blocks.read_block(
             opened[trailer.file_info_offset - start :], (blocks.FILE_INFO_MAGIC,), trailer.codec
@@ -224,7 +224,13 @@ class HFileReader:
                 stretch = []
             stretch.append(entry)
         parts += self._payloads(stretch)
-        return Entries.parse(parts, has_sequence=self._has_sequence)
+        entries = Entries.parse(parts, has_sequence=self._has_sequence)
+        if run[-1] == len(self.index) - 1 and self.last_key is not None:
+            # an index that lacks blocks would leave their keys out
+            last = entries.keys[-1].as_py() if len(entries.keys) else None
+            if last != self.last_key:
+                raise FormatError(f"the last key of an HFile is {last!r}, and must be {self.last_key!r}")
+        return entries
 
     def _payloads(self, stretch: list[IndexEntry]) -> Iterator[bytes]:
         first, last = stretch[0], stretch[-1]

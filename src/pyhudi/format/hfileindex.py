@@ -26,17 +26,19 @@ _MIDDLE = 16
 """Bytes behind the entries of the root of a large index, which tell its middle."""
 
 
-def root_entries(payload: bytes, count: int, limit: int) -> list[IndexEntry]:
-    """Entries of the root of the data index; ``limit`` is where the blocks end.
+def root_entries(payload: bytes, count: int, limit: int, *, levels: int = 1) -> list[IndexEntry]:
+    """Entries of the root of the data index; ``limit`` is where the blocks end. Only an index of several ``levels``
+    tells its middle.
 
     Raises:
         FormatError: the payload is no index of so many entries.
     """
-    return [IndexEntry(blocks.row_of(e.key), e.offset, e.size) for e in meta_entries(payload, count, limit)]
+    found = meta_entries(payload, count, limit, behind=_MIDDLE if levels > 1 else 0)
+    return [IndexEntry(blocks.row_of(e.key), e.offset, e.size) for e in found]
 
 
-def meta_entries(payload: bytes, count: int, limit: int) -> list[IndexEntry]:
-    """Entries of a root index whose keys are as they stand."""
+def meta_entries(payload: bytes, count: int, limit: int, *, behind: int = 0) -> list[IndexEntry]:
+    """Entries of a root index whose keys are as they stand; so many bytes may come ``behind`` them."""
     if not 0 <= count <= len(payload) // (_ENTRY.size + 1):
         raise FormatError(f"an HFile index of {len(payload)} bytes with {count} entries")
     result = []
@@ -50,7 +52,7 @@ def meta_entries(payload: bytes, count: int, limit: int) -> list[IndexEntry]:
             raise FormatError(f"an HFile index has a key of {length} bytes")
         result.append(_entry(payload[at : at + length], offset, size, limit))
         at += length
-    if len(payload) - at not in (0, _MIDDLE):
+    if len(payload) - at not in (0, behind):
         raise FormatError(f"an HFile index of {count} entries has {len(payload) - at} bytes more")
     return result
 

@@ -78,8 +78,8 @@ class OrcFileWriter(basefile.FileWriter):
     def _discard(self) -> None:
         self._writer.is_open = False  # else it would write a footer when it is collected
 
-    def _new_watch(self, columns: pa.Schema) -> BoundsRecorder:
-        return BoundsRecorder(columns)
+    def _new_watch(self, columns: pa.Schema | None) -> BoundsRecorder | None:
+        return None if columns is None else BoundsRecorder(columns)
 
     def _found_bounds(self, columns: pa.Schema) -> pa.StructArray:  # noqa: ARG002 - the recorder knows them
         assert isinstance(self._watch, BoundsRecorder)

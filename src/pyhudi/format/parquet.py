@@ -7,6 +7,7 @@ the Parquet types, as they do for files of other writers.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,9 @@ REPEATING = frozenset((COMMIT_TIME, PARTITION_PATH, FILE_NAME, OPERATION))
 """Meta columns with few distinct values: kept as Arrow dictionaries, so that no text is repeated in memory."""
 UNIQUE = frozenset((COMMIT_SEQNO, RECORD_KEY))
 """Meta columns where every value is another: a dictionary would only be tried and given up."""
+
+NAN_KEY = "pyhudi.nan.columns"
+"""Footer entry of files that are written here: the columns with NaN (a JSON list), which statistics leave out."""
 
 _DICTIONARY_TYPE = pa.dictionary(pa.int32(), pa.string())
 # with so many values out of 80,000 equally likely ones, as many are distinct; from there on dictionaries get too large
@@ -123,6 +127,8 @@ class BaseFileWriter(basefile.FileWriter):
         writer = self._open_writer()
         if self._avro_schema is not None:
             entries |= {basefile.AVRO_SCHEMA_KEY: self._avro_schema, basefile.WRITER_MODEL_KEY: "avro"}
+        if self._watch.columns:
+            entries |= {NAN_KEY: json.dumps(sorted(self._watch.found))}
         if entries:
             writer.add_key_value_metadata(entries)
         writer.close()
@@ -131,11 +137,11 @@ class BaseFileWriter(basefile.FileWriter):
         if self._writer is not None:
             self._writer.is_open = False  # else it would write a footer when it is collected
 
-    def _new_watch(self, columns: pa.Schema) -> NanWatch:
-        return NanWatch(columns)
+    def _new_watch(self, columns: pa.Schema | None) -> NanWatch:  # noqa: ARG002 - who asks later may ask for others
+        self._watch: NanWatch = NanWatch(self._schema)
+        return self._watch
 
     def _found_bounds(self, columns: pa.Schema) -> pa.StructArray:
-        assert isinstance(self._watch, NanWatch)
         return parquet_bounds(self._footers[0], columns, self._watch.found)
 
     def _open_writer(self, sample: pa.Table | None = None) -> pq.ParquetWriter:
@@ -242,6 +248,15 @@ def read_footer(source: Any) -> Footer:
         bloom_text=text,
         metadata=file.metadata,
     )
+
+
+def nan_columns(metadata: Any) -> frozenset[str] | None:
+    """The columns with NaN, as a footer (``pyarrow.parquet.FileMetaData``) notes them; None: it does not say."""
+    text = (metadata.metadata or {}).get(NAN_KEY.encode())
+    try:
+        return None if text is None else frozenset(map(str, json.loads(text)))
+    except (ValueError, TypeError) as e:
+        raise FormatError(f"footer entry {NAN_KEY!r} is no list: {text!r}") from e
 
 
 def row_count(source: Any) -> int:

@@ -29,7 +29,7 @@ BOUNDS = "bounds"
 _THREADS = 16
 _log = logging.getLogger(__name__)
 _WITHOUT_NAN = "parquet-cpp"
-"""Writers that leave NaN out of the bounds in a footer and do not say so."""
+"""Writers that leave NaN out of the bounds in a footer; those that are ours note it beside them."""
 
 
 def file_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArray:
@@ -45,9 +45,10 @@ def file_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArr
             return _of_rows(orc.read_batches(source, _top_level(columns)), columns)
         file = parquet.open_file(source, pre_buffer=False)
         metadata = file.metadata
-        found = parquet_bounds(metadata, columns)
+        nan = parquet.nan_columns(metadata)
+        found = parquet_bounds(metadata, columns, nan or ())
         unsure = set(unknown_columns(found))
-        if str(metadata.created_by or "").startswith(_WITHOUT_NAN):
+        if nan is None and str(metadata.created_by or "").startswith(_WITHOUT_NAN):
             unsure |= {field.name for field in columns if pa.types.is_floating(field.type)}
         if not unsure:
             return found

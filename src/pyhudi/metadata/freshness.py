@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from pyhudi.errors import HudiError
+from pyhudi.format.filenames import BASE
+from pyhudi.metadata.builds import is_build
 from pyhudi.metadata.completeness import written_by
+from pyhudi.metadata.detach import METADATA_FOLDER
+from pyhudi.table.listing import list_files
 from pyhudi.timeline.instants import WRITE_ACTIONS, Action
 
 if TYPE_CHECKING:
@@ -24,18 +28,31 @@ _READ_THREADS = 16
 
 
 def statistics_are_current(table: MetadataTable, partition: str) -> str | None:
-    """Why a partition that holds the latest state cannot be relied on; None if it can."""
+    """Why a partition that holds the latest state cannot be relied on; None if it can.
+
+    The names of its files tell most of the instants that have written to it, and when it was built. What is read is
+    the metadata of writes whose files are not there any more. Tables of version 8 or later.
+    """
+    files, _ = list_files(table.storage, [f"{METADATA_FOLDER}/{partition}"])
+    named = set(files["instant"].to_pylist())
+    bases = set(files.filter(pc.equal(files["kind"], BASE))["instant"].to_pylist())
     writes = {i.requested for i in table.timeline.table.completed() if i.action in WRITE_ACTIONS}
     done = [i for i in table.timeline.counted.completed() if i.action == Action.DELTA_COMMIT]
-    done.sort(key=lambda i: i.order_time, reverse=True)
+    # base files are of compactions, which are no delta commits, and of what has built it, from all that was there
+    built = [i.order_time for i in done if i.requested in bases or (is_build(i) and i.requested in named)]
+    since = max(built, default="")
+    asked = [
+        i for i in done if i.order_time > since and i.requested not in named and (i.requested in writes or is_build(i))
+    ]
+    asked.sort(key=lambda i: i.order_time, reverse=True)
     try:
         with ThreadPoolExecutor(_READ_THREADS) as pool:
-            found = list(pool.map(lambda instant: _touched(table, instant), done))
+            found = list(pool.map(lambda instant: _touched(table, instant), asked))
     except HudiError as e:
         return str(e)
-    for instant, touched in zip(done, found, strict=True):
+    for instant, touched in zip(asked, found, strict=True):
         if touched == {partition}:
-            # it was built here, from all that was there
+            # it was built here
             return None
         if instant.requested in writes and FILES in touched and partition not in touched:
             return f"{instant.requested} has added files, but nothing to it"

@@ -7,6 +7,7 @@ true.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -39,6 +40,8 @@ class Term:
         if self.value is None:
             return field.is_null() if self.op in ("=", "==") else field.is_valid()
         kind = _type_of(path, schema)
+        if pa.types.is_date(kind) and self._has_times():
+            return _by_midnight(field, self.column, self.op, self.value)
         if self.op in ("in", "not in"):
             values = [literal(v, kind, self.column) for v in self.value]
             found = field.isin(pa.array([v.as_py() for v in values], values[0].type if values else kind))
@@ -57,6 +60,41 @@ class Term:
                 return field > value
             case _:
                 return field >= value
+
+    def _has_times(self) -> bool:
+        values = self.value if self.op in ("in", "not in") else (self.value,)
+        return any(pa.types.is_timestamp(_scalar(value, self.column).type) for value in values)
+
+
+def _by_midnight(days: pc.Expression, column: str, op: str, value: Any) -> pc.Expression:
+    """A comparison of dates with times: a date is its midnight in UTC."""
+    midnights = days.cast(pa.timestamp("us"))
+    if op in ("in", "not in"):
+        found = midnights.isin(pa.array([_in_utc(one, column) for one in value], pa.timestamp("us")))
+        return found & days.is_valid() if op == "in" else ~found & days.is_valid()
+    time = pa.scalar(_in_utc(value, column), pa.timestamp("us"))
+    match op:
+        case "=" | "==":
+            return midnights == time
+        case "!=":
+            return midnights != time
+        case "<":
+            return midnights < time
+        case "<=":
+            return midnights <= time
+        case ">":
+            return midnights > time
+        case _:
+            return midnights >= time
+
+
+def _in_utc(value: Any, column: str) -> dt.datetime:
+    """A date or a time as the time in UTC, which one without a zone is of; a date is its midnight."""
+    natural = _scalar(value, column)
+    if not pa.types.is_timestamp(natural.type):
+        return dt.datetime.combine(literal(value, pa.date32(), column).as_py(), dt.time())
+    found: dt.datetime = natural.cast(pa.timestamp("us", natural.type.tz)).as_py()
+    return found if found.tzinfo is None else found.astimezone(dt.UTC).replace(tzinfo=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +230,7 @@ def _term(value: Any) -> Term:
 
 def literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
     """The value in the column's type where it fits; numbers that do not fit keep their own type (``int > 1.5``)."""
-    natural = value if isinstance(value, pa.Scalar) else _scalar(value, column)
+    natural = _scalar(value, column)
     try:
         if pa.types.is_string(natural.type) and not pa.types.is_string(kind):
             return natural.cast(kind)
@@ -217,7 +255,7 @@ def is_sure(term: Term, kind: pa.DataType) -> bool:
         return True
     values = term.value if term.op in ("in", "not in") else (term.value,)
     for value in values:
-        natural = value.type if isinstance(value, pa.Scalar) else _scalar(value, term.column).type
+        natural = _scalar(value, term.column).type
         if pa.types.is_timestamp(natural) != pa.types.is_timestamp(kind) and pa.types.is_temporal(natural):
             return False
         if pa.types.is_timestamp(natural) and (natural.tz is None) != (kind.tz is None):
@@ -227,6 +265,6 @@ def is_sure(term: Term, kind: pa.DataType) -> bool:
 
 def _scalar(value: Any, column: str) -> pa.Scalar:
     try:
-        return pa.scalar(value)
+        return value if isinstance(value, pa.Scalar) else pa.scalar(value)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as e:
         raise QueryError(f"{value!r} in the filter on column {column!r} is no value of a column type") from e

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from pyhudi.format import parquet
 from pyhudi.format.bounds import BoundsRecorder, flat_schema, unknown_columns
 from pyhudi.format.orc import OrcFileWriter
 from pyhudi.format.parquet import BaseFileWriter
@@ -78,7 +80,7 @@ def test_rows() -> None:
 
 
 @pytest.mark.parametrize("block_size", [1, 1 << 20])
-def test_footer(tmp_path: Path, block_size: int) -> None:
+def test_footer(tmp_path: Path, block_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "f.parquet"
     from pyhudi.format.parquet import ParquetOptions
 
@@ -90,7 +92,12 @@ def test_footer(tmp_path: Path, block_size: int) -> None:
     assert summary.bounds is not None
     check(summary.bounds)
     assert summary.bounds[0].as_py()["long"]["size"] > 0
+    # which columns have NaN is noted: no rows are read
+    with monkeypatch.context() as patch:
+        patch.setattr(parquet, "read_batches", None)
+        check(file_bounds(open_storage(tmp_path), "f.parquet", WANTED))
     # a file of another writer: what the footer does not tell is found from the rows
+    pq.write_table(TABLE, path)
     check(file_bounds(open_storage(tmp_path), "f.parquet", WANTED))
 
 

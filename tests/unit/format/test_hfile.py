@@ -18,6 +18,7 @@ from pyhudi.format import hfileblocks, hfilecodecs
 from pyhudi.format.hfile import ENTRY_SCHEMA, HFileReader
 from pyhudi.format.hfilecache import BlockCache
 from pyhudi.format.hfilecodecs import Codec
+from pyhudi.format.hfileindex import root_entries
 from pyhudi.format.hfilewriter import write_hfile
 from pyhudi.format.log import BlockType, scan_blocks
 from pyhudi.format.varint import unsigned
@@ -320,3 +321,21 @@ def test_no_bit_of_the_trailer_hides_entries(codec: Codec) -> None:
             except FormatError:
                 continue
             assert found["key"].to_pylist() == found["value"].to_pylist() == keys.cast(pa.binary()).to_pylist()
+
+
+def test_an_index_without_the_last_blocks() -> None:
+    """The last key that the file has by its own account is in no block that the index names."""
+    keys = pa.array([f"k{i:04d}" for i in range(60)])
+    data = write_hfile(keys, keys.cast(pa.binary()), schema='"int"', codec=Codec.NONE, block_size=300)
+    last = hfileblocks.full_key(b"k0059")
+    at = data.rfind(last)
+    broken = data[:at] + hfileblocks.full_key(b"k0060") + data[at + len(last) :]
+    assert HFileReader(broken).lookup(keys[:5]).num_rows == 5
+    for read in (entries, lambda reader: reader.lookup(pa.array(["k0060"])), lambda reader: reader.prefix(b"k006")):
+        with pytest.raises(FormatError, match="last key"):
+            read(HFileReader(broken, cache=BlockCache(), name="a"))
+    # what HBase says of the middle of a large index looks like one more entry of a small one
+    entry = struct.pack(">qi", 0, 0) + hfileblocks.hadoop_number(3) + struct.pack(">H", 1) + b"a"
+    assert len(root_entries(entry * 2, 2, 0)) == len(root_entries(entry * 2, 1, 0, levels=2)) + 1 == 2
+    with pytest.raises(FormatError, match="more"):
+        root_entries(entry * 2, 1, 0)

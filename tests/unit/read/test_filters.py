@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 
 import pyarrow as pa
@@ -53,6 +53,14 @@ def rows(value) -> list[int]:
         ([("s", "in", {"a", ""})], [0, 3]),
         ([("d", ">", "2024-01-01")], [1, 3]),
         ([("d", "=", date(2024, 2, 1))], [3]),
+        ([("d", "<", datetime(2024, 1, 2, 12))], [0, 1]),
+        ([("d", "<=", datetime(2024, 1, 2))], [0, 1]),
+        ([("d", ">", datetime(2024, 1, 2, 12))], [3]),
+        ([("d", ">=", datetime(2024, 1, 2, 0, 0, 1))], [3]),
+        ([("d", "=", datetime(2024, 1, 2, 12))], []),
+        ([("d", "!=", datetime(2024, 1, 2, 12))], [0, 1, 3]),
+        ([("d", "in", [datetime(2024, 1, 2, 1, tzinfo=timezone(timedelta(hours=1))), "2024-02-01"])], [1, 3]),
+        ([("d", "not in", [datetime(2024, 1, 2), datetime(2024, 2, 1, 1)])], [0, 3]),
         ([("t", ">=", "2024-01-01 02:00:00+00:00")], [2, 3]),
         ([("n", "=", Decimal("2.2"))], [1]),
         ([("n", ">", 2)], [1, 3]),

@@ -16,6 +16,7 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.hudi_table import HudiTable
+from pyhudi.metadata import freshness
 from pyhudi.metadata.records import RecordType, encode
 from pyhudi.read.filters import RowFilter
 from pyhudi.read.keyfiles import keys_of
@@ -301,9 +302,19 @@ def test_files_without_statistics_in_partitions_with_some(tmp_path: Path):
     assert plan(table, [("d", ">", 3.0)]).tasks["file_id"].to_pylist() == ["f0-0", "f1-0"]
 
 
-def test_statistics_of_partitions_that_were_left_behind(tmp_path: Path):
+def test_statistics_of_partitions_that_were_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A writer that keeps up the list of files alone, as a delta commit of the metadata table tells."""
     table = build(tmp_path / "t", {("a", "f0-0"): [simple(0, i=1)]}, partition_stats=True)
+    asked: list[str] = []
+    known = freshness.written_by
+
+    def written_by(storage: Any, active: Any, instant: Any) -> Any:
+        asked.append(instant.requested)
+        return known(storage, active, instant)
+
+    monkeypatch.setattr(freshness, "written_by", written_by)
+    assert ids(table, [("i", "=", 1)]) == {"k0"}
+    assert not asked, "names of files tell enough"
     table.write(20, {("a", "f1-0"): [simple(1, i=50)]})
     from pyhudi.format.filenames import log_file_name
     from pyhudi.format.log import BlockType, Header
@@ -330,6 +341,7 @@ def test_statistics_of_partitions_that_were_left_behind(tmp_path: Path):
     table.storage.write(f"{FOLDER}/.hoodie/timeline/{at(20)}_{at(20)}.deltacommit", data)
     assert ids(table, [("i", "=", 50)]) == {"k1"}
     assert "has added files, but nothing to it" in plan(table, [("i", "=", 50)]).skipped[0]
+    assert set(asked) == {at(20)}
 
 
 def test_merged_rows_take_values_of_several_files(tmp_path: Path):
