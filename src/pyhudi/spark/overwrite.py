@@ -48,7 +48,7 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
         with Transaction.begin(old, Action.REPLACE_COMMIT, type_name(job.operation), job.opts) as tx, spark_errors(job):
             if job.bucketing is not None:
                 tx.to_inflight(CommitMetadata(type_name(job.operation)))
-                stats = write_bucketed(job, tx.instant, SLICE_SCHEMA.empty_table())
+                stats = write_bucketed(job, tx.instant, SLICE_SCHEMA.empty_table(), None)
             elif job.operation is Operation.BULK_INSERT:
                 tx.to_inflight(None)
                 stats = write_new_files(job, tx.instant)

@@ -41,7 +41,7 @@ from pyhudi.spark.write_job import WriteJob, touched_partitions
 from pyhudi.table.fsview import SLICE_SCHEMA, FileSystemView
 from pyhudi.table.groups import replaced_groups as groups_out_of_view
 from pyhudi.table.merging import DELETE_FIELD
-from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.timeline.metadata import CommitMetadata, write_stats
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts import pending_compaction_groups
 from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW, TASK
@@ -64,13 +64,13 @@ def write_buckets(job: WriteJob) -> WriteResult:
     if job.client is not None:
         timeline = job.client.active_timeline().timeline
         slices = _slices(job, timeline)
-    _check(job, slices, timeline)  # refuses a table that was made otherwise, before anything is written
+    locations = _checked(job, slices, timeline)  # before anything is written
     with job.transaction() as tx:
-        profile = None if job.operation is Operation.BULK_INSERT else CommitMetadata(type_name(job.operation))
-        tx.to_inflight(profile)
         if job.client is not None and known_instants(tx.timeline) != known_instants(timeline):
             slices = _slices(job, tx.timeline)
-        stats = write_bucketed(job, tx.instant, slices, tx.timeline)
+            locations = _checked(job, slices, tx.timeline)
+        tx.to_inflight(None if job.operation is Operation.BULK_INSERT else _announced(job, slices))
+        stats = write_bucketed(job, tx.instant, slices, locations, tx.timeline)
         keep_counts(job)
         replaced = _replaced(job, slices, stats)
         gone = partial(_deleted, job, tx.instant, slices)
@@ -78,12 +78,14 @@ def write_buckets(job: WriteJob) -> WriteResult:
         return job.commit(tx, job.metadata(stats, replaced), index)
 
 
-def write_bucketed(job: WriteJob, instant: str, slices: pa.Table, timeline: Timeline | None = None) -> pa.Table:
+def write_bucketed(
+    job: WriteJob, instant: str, slices: pa.Table, locations: Locations | None, timeline: Timeline | None = None
+) -> pa.Table:
     """Write the rows of a job, those of file groups that there are (SLICE_SCHEMA) to these; returns the write stats.
-    ``timeline`` is what the write is planned on (None: there is no table yet)."""
+    ``locations``: the places of keys by consistent hashing; ``timeline`` is what the write is planned on (None: there
+    is no table yet)."""
     if job.operation in REPLACING:
         slices = slices.slice(0, 0)
-    locations = _check(job, slices, timeline)
     rows = _prepared(job, instant, slices)
     if combines(job):
         rows = numbered(rows)
@@ -98,6 +100,17 @@ def write_bucketed(job: WriteJob, instant: str, slices: pa.Table, timeline: Time
     return run_upsert(_routed(rows, job, bucket_groups(slices), slices), context)
 
 
+def _announced(job: WriteJob, slices: pa.Table) -> CommitMetadata:
+    """What the inflight file says. By that of a version 6 table, a rollback without markers knows in which file groups
+    log files may have got blocks: in any, as rows are not counted before they are written."""
+    if job.config.version >= 8 or job.config.table_type is not TableType.MERGE_ON_READ:
+        return CommitMetadata(type_name(job.operation))
+    any_row = pa.repeat(pa.scalar(1, pa.int64()), slices.num_rows)
+    columns = [slices["partition"], slices["file_id"], slices["base_instant"], any_row]
+    names = ["partitionPath", "fileId", "prevCommit", "numUpdateWrites"]
+    return CommitMetadata(type_name(job.operation), write_stats(pa.table(columns, names=names)))
+
+
 def keep_counts(job: WriteJob) -> None:
     """Put the numbers of buckets into the table where they differ between partitions, unless it has them."""
     if job.bucketing is not None and job.bucketing.counts.rules:
@@ -110,7 +123,7 @@ def _bucketing(job: WriteJob) -> Bucketing:
     return found
 
 
-def _check(job: WriteJob, slices: pa.Table, timeline: Timeline | None) -> Locations | None:
+def _checked(job: WriteJob, slices: pa.Table, timeline: Timeline | None) -> Locations | None:
     """Look whether the table can be written with these settings of the index; returns the places of keys by consistent
     hashing (None: they follow from the key alone).
 
