@@ -21,7 +21,7 @@ def spark_builder(spark: SparkSession) -> Builder:
 
     def build(table: LockedTable, request: IndexRequest) -> TableConfig:
         if request.kind != SECONDARY:
-            return build_record_index(spark, table)
+            return build_record_index(spark, table.storage, table.config, table.opts, table.data, table.completion)
         build_secondary_index(
             spark, table.storage, table.config, table.opts, table.data, request.secondary, table.completion
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from pyhudi.metadata.undo import forget
 from pyhudi.read.merged import slice_context
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import table_schema
-from pyhudi.services.indexing import LockedTable, locked
+from pyhudi.services.indexing import locked
 from pyhudi.spark.recorddelta import numbered
 from pyhudi.spark.recordindex import PARTITIONED
 from pyhudi.spark.recordkeys import file_keys, slice_keys, task_count
@@ -30,6 +31,7 @@ from pyhudi.spark.recordwrite import PARTITION, Places, Target, Written, write_k
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.table.opened import OpenedTable
+from pyhudi.timeline.active import ActiveTimeline
 from pyhudi.timeline.instants import millis_of_instant
 from pyhudi.write.existing import row_counts
 from pyhudi.write.guards import check_record_index
@@ -41,17 +43,22 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def build_record_index(spark: SparkSession, table: LockedTable) -> TableConfig:
-    """Build the record index of what a table holds by its timeline, and declare it; returns the table's configuration.
-    Runs a Spark job.
+def build_record_index(
+    spark: SparkSession,
+    storage: Storage,
+    config: TableConfig,
+    opts: Options,
+    data: ActiveTimeline,
+    completion: Callable[[], str],
+) -> TableConfig:
+    """Build the record index of what the table holds by its timeline, and declare it. Runs a Spark job.
 
-    Keys are told apart by their partitions unless the options ask for a global index.
+    The caller holds the table's lock. Keys are told apart by their partitions unless the options ask for a global index.
 
     Raises:
         UnsupportedTableError: the files hold no keys, or some keys are in more than one file group, of which an index
             knows one only; or tables of that version have no index that knows keys by partition.
     """
-    storage, config, opts, data = table.storage, table.config, table.opts, table.data
     partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
     check_record_index(config, opts)
     if not config.populate_meta_fields:
@@ -85,7 +92,7 @@ def build_record_index(spark: SparkSession, table: LockedTable) -> TableConfig:
             f"{written.clashes} keys are in {where}, and a record index knows one place of each; delete the "
             f"duplicates{cure}"
         )
-    done = table.completion() if version >= 8 else None
+    done = completion() if version >= 8 else None
     publish(active, entry, written.stats, version, done, operation="BULK_INSERT_PREPPED")
     return _declare(storage, config, partitioned=partitioned)
 
@@ -148,7 +155,7 @@ def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) ->
         with locked(client, opts) as table:
             if not wants_record_index(opts, table.config):
                 return False
-            build_record_index(spark, table)
+            build_record_index(spark, storage, table.config, opts, table.data, table.completion)
     except HudiError as reason:
         _log.warning("the record index of %s was not built: %s", storage.root, reason)
         return False
