@@ -53,7 +53,7 @@ def build_record_index(
 ) -> TableConfig:
     """Build the record index of what the table holds by its timeline, and declare it. Runs a Spark job.
 
-    The caller holds the table's lock. Keys are told apart by their partitions unless the options ask for a global index.
+    The caller holds the lock. Keys are told apart by their partitions unless the options ask for a global index.
 
     Raises:
         UnsupportedTableError: the files hold no keys, or some keys are in more than one file group, of which an index
