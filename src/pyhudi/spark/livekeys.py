@@ -24,14 +24,14 @@ from pyhudi.read.table_schema import table_schema
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.spark.frames import small_frame
 from pyhudi.spark.lookup import FILE_NO, BaseFiles, KeyLookup
-from pyhudi.write.columns import ROW
+from pyhudi.write.columns import ROW, SOMEWHERE
 
 _PARTITIONS_PER_CORE = 4
 Batches = Iterator[pa.RecordBatch]
 
 
 def live_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType) -> DataFrame:
-    """Columns of the rows that file slices hold, log files merged in, with ``_pyhudi_file_no`` and a null position.
+    """Columns of the rows that file slices hold, log files merged in, with ``_pyhudi_file_no`` and no real position.
 
     *files* have log files; *schema* names the columns, with the types that they are wanted in. With `KeyLookup.deleted`
     rows of base files come although log files delete them.
@@ -84,5 +84,5 @@ def _rows(held: Batches, number: int, wanted: pa.Schema) -> Batches:
             batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type) for f in wanted
         ]
         numbers = pa.array(np.full(batch.num_rows, number, dtype=np.int32))
-        nowhere = pa.nulls(batch.num_rows, pa.int64())
-        yield pa.RecordBatch.from_arrays([*columns, numbers, nowhere], names=[*wanted.names, FILE_NO, ROW])
+        somewhere = pa.repeat(pa.scalar(SOMEWHERE, pa.int64()), batch.num_rows)
+        yield pa.RecordBatch.from_arrays([*columns, numbers, somewhere], names=[*wanted.names, FILE_NO, ROW])

@@ -123,8 +123,8 @@ def index_delta(
 
 
 def _written(changes: KeyChanges, *, every: bool, millis: int) -> pa.Table:
-    """The files that may have new keys: number, partition, file_id, path, millis. ``every``: also those in which keys
-    may be that are deleted elsewhere in the batch."""
+    """The files that may have new keys: number, partition, file_id, path, millis, and ``tail``: how many of their last
+    rows these are (null: any). ``every``: also those in which keys may be that are deleted elsewhere in the batch."""
     stats = changes.stats
     is_log = pc.is_valid(stats["logVersion"])
     new = pc.fill_null(pc.greater(stats["numInserts"], 0), False)
@@ -133,7 +133,10 @@ def _written(changes: KeyChanges, *, every: bool, millis: int) -> pa.Table:
         found = stats.filter(pc.and_(rows, pc.or_(is_log, new) if not every else pa.scalar(True)))
     else:
         found = stats.filter(pc.and_(pc.invert(is_log), new))
-    return numbered(found["partitionPath"], found["fileId"], found["path"], millis)
+    files = numbered(found["partitionPath"], found["fileId"], found["path"], millis)
+    # new records are the last ones of a base file
+    told = pc.and_(pc.is_null(found["logVersion"]), pa.scalar(not (changes.bucketed and every)))
+    return files.append_column("tail", pc.if_else(told, found["numInserts"], None))
 
 
 def numbered(

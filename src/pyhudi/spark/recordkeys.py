@@ -48,23 +48,26 @@ def file_keys(
 ) -> DataFrame:
     """The keys that base files and log files hold (`FILE`, `GROUP`, `TASK`). Lazy.
 
-    ``files`` have the columns path, partition and number; ``since``: only rows that were written by this instant.
+    ``files`` have the columns path, partition and number, and maybe ``tail``: only so many of the last rows are wanted
+    (null: all). ``since``: only rows that were written by this instant.
     """
     placement = np.array(placement_keys(tasks), dtype=np.int32)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
         settle_worker()
         for batch in batches:
-            for path, partition, number in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                for keys in _keys_of(storage, path, since):
+            for path, partition, number, tail in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                for keys in _keys_of(storage, path, since, tail):
                     yield _numbered(keys, partition, number, groups, placement)
 
-    frame = small_frame(spark, files.select(["path", "partition", "number"]))
+    if "tail" not in files.column_names:
+        files = files.append_column("tail", pa.nulls(files.num_rows, pa.int64()))
+    frame = small_frame(spark, files.select(["path", "partition", "number", "tail"]))
     return frame.repartition(max(1, min(files.num_rows, 4 * shuffles(spark)))).mapInArrow(read, _KEYS)
 
 
-def _keys_of(storage: Storage, path: str, since: str | None) -> Iterator[pa.Array]:
-    names = [RECORD_KEY, *([COMMIT_TIME] if since else [])]
+def _keys_of(storage: Storage, path: str, since: str | None, tail: int | None) -> Iterator[pa.Array]:
+    names = [RECORD_KEY, *([COMMIT_TIME] if since and tail is None else [])]
     if parse_names(split_paths(pa.array([path]))[1])["kind"][0].as_py() == LOG:
         with storage.open_input(path) as source:
             for block in scan_blocks(source):
@@ -73,6 +76,9 @@ def _keys_of(storage: Storage, path: str, since: str | None) -> Iterator[pa.Arra
         return
     schema = pa.schema([(name, pa.string()) for name in names])
     with open_base(storage, path) as base:
+        if tail is not None:
+            yield from (rows.column(RECORD_KEY) for rows in base.last(schema, tail))
+            return
         for rows in base.batches(schema):
             keys = rows.column(RECORD_KEY)
             yield keys if since is None else keys.filter(pc.equal(rows.column(COMMIT_TIME), since))

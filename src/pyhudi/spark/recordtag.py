@@ -13,7 +13,7 @@ from pyhudi.spark.frames import small_frame
 from pyhudi.spark.keytext import quoted
 from pyhudi.spark.lookup import OLD_PARTITION
 from pyhudi.spark.recordplaces import FOUND_ID
-from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW
+from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW, SOMEWHERE
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def tagged(matched: DataFrame, slices: pa.Table) -> DataFrame:
         *(quoted([name]) for name in names),
         F.col(FOUND_ID).alias(FILE_ID),
         F.col(BASE_PATH),
-        F.lit(None).cast("bigint").alias(ROW),
+        F.when(F.col(FOUND_ID).isNotNull(), F.lit(SOMEWHERE).cast("bigint")).alias(ROW),
     )
 
 

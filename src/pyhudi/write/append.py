@@ -63,12 +63,12 @@ class AppendHandle:
                 gone = deleted(batch)
                 if gone.any():
                     deletes = batch.filter(pa.array(gone))
-                    writer.delete(self._deletes(deletes), deletes.column(ROW))
+                    writer.delete(self._deletes(deletes), _positions(deletes))
                     batch = batch.filter(pa.array(~gone))
                 laid = self._layout.lay_out(batch)
                 if recorder is not None:
                     recorder.add(laid)
-                writer.write(laid, batch.column(ROW))
+                writer.write(laid, _positions(batch))
             files = writer.close()
         # of several files each gets the bounds of all
         bounds = None if recorder is None else recorder.finish()
@@ -128,3 +128,9 @@ class AppendHandle:
             return pa.table(keys)
         values = ordering_of(rows, ordering.names, self._context.schema)
         return pa.table({**keys, **dict(zip(ordering.names, values, strict=True))})
+
+
+def _positions(rows: pa.RecordBatch) -> pa.Array:
+    """The rows of the base file that incoming rows change; null where that is not known."""
+    known = rows.column(ROW)
+    return pc.if_else(pc.greater_equal(known, 0), known, None)

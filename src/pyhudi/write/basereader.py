@@ -46,6 +46,24 @@ class BaseReader:
             )
         return parquet.read_batches(file, schema.names, batch_size=rows)
 
+    def last(self, schema: pa.Schema, count: int) -> Iterator[pa.RecordBatch]:
+        """The last ``count`` rows, in order, with those columns of ``schema`` that the file has; of the row groups of a
+        parquet file only those are read that have them."""
+        if self._file is None:
+            skipped, batches = orc.read_footer(self._source).num_rows - count, self.batches(schema)
+        else:
+            metadata = self._file.metadata
+            first, rows = metadata.num_row_groups, 0
+            while first and rows < count:
+                first -= 1
+                rows += metadata.row_group(first).num_rows
+            groups = range(first, metadata.num_row_groups)
+            skipped, batches = rows - count, parquet.read_batches(self._file, schema.names, row_groups=groups)
+        for batch in batches:
+            if skipped < batch.num_rows:
+                yield batch.slice(max(skipped, 0))
+            skipped -= batch.num_rows
+
 
 @contextmanager
 def open_base(storage: Storage, path: str) -> Iterator[BaseReader]:

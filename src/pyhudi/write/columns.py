@@ -11,7 +11,9 @@ FILE_ID = "_pyhudi_file_id"
 BASE_PATH = "_pyhudi_base_path"
 """Text: that group's current base file, relative to the table's root; null for a new file group."""
 ROW = "_pyhudi_row"
-"""Bigint: zero-based row of that base file which the record updates or deletes; null for a new record."""
+"""Bigint: zero-based row of that base file which the record updates or deletes; null for a new record, `SOMEWHERE` for
+one that is in the file group at a place that has to be found by its key, or needs none."""
+SOMEWHERE = -1
 TASK = "_pyhudi_task"
 """Int: placement key, chosen so that Spark's hash partitioning sends the row to the intended task."""
 STATUS = "status"

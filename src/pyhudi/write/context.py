@@ -33,6 +33,8 @@ class WriteContext:
     memory for all its open files. Sizes are bytes.
     ``indexed`` are the columns (dotted names are leaves) whose least and greatest values in each file go into the
     metadata table; None: none.
+    ``new_apart``: new records behind those of a base file that is written anew get row groups of their own, so that
+    who wants to know them need not read the others.
     """
 
     storage: Storage
@@ -54,6 +56,7 @@ class WriteContext:
     keyed: KeyedWrite | None = None
     indexed: pa.Schema | None = None
     attempt: str = ""
+    new_apart: bool = False
 
     @property
     def file_schema(self) -> pa.Schema:

@@ -74,6 +74,8 @@ class MergeHandle:
                 for batch in self._merged(key, base.batches(self._schema, repeating), rows):
                     output.write(batch, old_keys=True)
                 for batch in rows.inserts(key):
+                    if self._context.new_apart and not self._inserts:
+                        output.writer.flush()
                     output.write(self._new_rows(batch))
             except BaseException:
                 output.abort()
@@ -106,6 +108,11 @@ class MergeHandle:
         for batch in batches:
             base = conform(batch, self._schema)
             found = rows.updates_below(key, start + base.num_rows)
+            if found is not None and found[1][0] < 0:
+                raise FormatError(
+                    f"a record of file group {key.file_id!r} was found by its key alone, and base file "
+                    f"{key.base_path!r} is merged by positions"
+                )
             yield base if found is None else self._apply(base, found[0], found[1] - start)
             start += base.num_rows
         beyond = rows.updates_below(key, np.iinfo(np.int64).max)

@@ -14,6 +14,7 @@ from pyhudi.merge.ordering import type_of
 from pyhudi.merge.rules import Rules
 from pyhudi.metadata.columns import indexed_columns
 from pyhudi.metadata.home import COLUMN_STATS
+from pyhudi.metadata.indexdelta import RECORD_INDEX
 from pyhudi.metadata.maintain import is_enabled, wanted_partitions
 from pyhudi.schema.arrow_avro import from_avro, to_avro
 from pyhudi.schema.meta import add_meta_columns, remove_meta_columns
@@ -178,6 +179,7 @@ def write_context(
         partition_metadata_format=config.base_file_format if config.partition_metafile_base_format else None,
         logs=logs,
         indexed=_indexed(schema, config, opts),
+        new_apart=RECORD_INDEX in config.metadata_partitions,
     )
 
 

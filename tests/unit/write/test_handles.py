@@ -23,6 +23,7 @@ from pyhudi.timeline.markers import Markers
 from pyhudi.write import bulk
 from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.context import TaskId, WriteContext
+from pyhudi.write.keyed import KeyedWrite
 from pyhudi.write.status import decode_stats
 from pyhudi.write.task import bulk_insert_task, upsert_task
 
@@ -253,6 +254,25 @@ def test_an_update_of_a_row_that_is_not_there_is_an_error(tmp_path: Path) -> Non
     with pytest.raises(FormatError, match="has 1 rows, but row 4"):
         group.merge([group.row(4, "a", 1)])
     assert data_files(tmp_path) == {group.path}
+
+
+def test_a_row_that_is_somewhere_is_found_by_its_key_or_an_error(tmp_path: Path) -> None:
+    group = Group(tmp_path, ["a", "b"])
+    rows = [group.row(-1, "b", 1), group.row(None, "c", 2)]
+    with pytest.raises(FormatError, match="found by its key alone"):
+        group.merge(rows)
+    assert data_files(tmp_path) == {group.path}
+    merged = group.merge(rows, keyed=KeyedWrite())
+    assert [(r["id"], r["ts"]) for r in merged["rows"]] == [("a", 100), ("b", 1), ("c", 2)]
+
+
+def test_new_records_apart(tmp_path: Path) -> None:
+    group = Group(tmp_path, ["a", "b"])
+    for apart, groups in ((False, [4]), (True, [2, 2])):
+        rows = [group.row(1, "b", 1), group.row(None, "c", 2), group.row(None, "d", 2)]
+        merged = group.merge(rows, new_apart=apart, size=2)
+        metadata = pq.read_metadata(tmp_path / merged["path"])
+        assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == groups
 
 
 def test_a_task_that_fails_leaves_no_files(tmp_path: Path) -> None:
