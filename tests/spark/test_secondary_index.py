@@ -17,6 +17,7 @@ from pyhudi.metadata.table import MetadataTable
 from pyhudi.spark import write_job
 from pyhudi.spark.writer import write
 from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.transaction import transaction
 
 GROUPS = {"hoodie.metadata.record.index.min.filegroup.count": 3}
 VALUES = ("red", "green$", "bl\\ue", None)
@@ -188,3 +189,35 @@ def test_indexes_that_come_and_go_while_a_write_is_under_way(
     meanwhile.append(build_anew)
     step(batch(0, 12, 3, 2))
     assert not services(path).validate_metadata().num_rows
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_what_a_dead_write_has_put_into_the_index_goes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    """``told``: the metadata table has the delta commit of the write already."""
+    path, model = str(tmp_path / "table"), Model()
+    rows = batch(0, 20, 1)
+    model.upsert(rows)
+    write(frame(spark, rows), path, indexed("upsert", "MERGE_ON_READ"))
+    services = HudiTable.for_path(path).services
+    services.build_index("record_index", options=GROUPS, spark=spark)
+    services.build_index("by_v", "v", options=GROUPS, spark=spark)
+    record_commit = transaction.record_commit
+
+    def die(*args: Any, **more: Any) -> None:
+        if told and not isinstance(args[0], transaction.Transaction):
+            record_commit(*args, **more)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transaction, "record_commit", die)
+        patch.setattr(transaction.Transaction, "abort", die)
+        with pytest.raises(KeyboardInterrupt):
+            write(frame(spark, batch(10, 30, 2, 1)), path, indexed("upsert", "MERGE_ON_READ"))
+    check(path, model)
+    rows = batch(5, 15, 3, 2)
+    model.upsert(rows)
+    write(frame(spark, rows), path, indexed("upsert", "MERGE_ON_READ"))
+    check(path, model)
+    assert not HudiTable.for_path(path).validate_metadata().num_rows
