@@ -55,27 +55,27 @@ def test_a_partitioned_record_index_in_turns(
     plain = {"hoodie.metadata.index.column.stats.enable": "false", "hoodie.index.type": "RECORD_LEVEL_INDEX"}
     options = _options(table_type, PARTITIONED, plain)
     logs = table_type == "MERGE_ON_READ"
-    for first, second in (("ours", "theirs"), ("theirs", "ours"))[: 1 + logs]:
-        both = InTurns(tmp_path / first, oracle, spark, options, by_partition=True)
-        both.write(first, rows(0, 20, 1, "a"))
-        assert "record_index" in oracle.metadata_partitions(both.path)
-        elsewhere = [("k003", 3, "p_9-x", 2, "of a new partition"), ("k004", 4, "p1", 2, "another k004")]
-        both.write(second, [*rows(10, 30, 2, "b"), *elsewhere])
-        both.write(first, [*rows(5, 35, 3, "c"), *elsewhere[:1], ("x005", 5, "new", 3, "of a partition")])
-        both.write(second, rows(0, 4, 4, ""), "delete")
-        # merge-on-read tables lose k004 of p0 along with it by 1.2.0, if the deletes are of that partition, too
-        both.write("ours", [elsewhere[1], *rows(32, 33, 4, "")], "delete")
-        both.check(SKIPPING, ("k003", "k004", "k034"))
-        both.write(first, [("k004", 4, "p0", 5, "overwritten")], "insert_overwrite")
-        both.write(second, rows(2, 8, 6, "again"))
-        if logs:
-            compacted = {"hoodie__compact__inline": "true", "hoodie__compact__inline__max__delta__commits": "1"}
-            both.write(second, rows(3, 5, 7, "compacted"), **compacted)
-            both.write(first, rows(3, 12, 8, "after it"))
-        both.check(SKIPPING, ("k003", "k004", "k006", "k010"))
-        assert "record_index" in oracle.metadata_partitions(both.path)
-        planned = HudiTable.for_path(str(both.path)).scan(filter=[("id", "=", "k003")]).plan()
-        assert planned.tasks.num_rows == 2
+    first, second = ("ours", "theirs") if logs else ("theirs", "ours")
+    both = InTurns(tmp_path / first, oracle, spark, options, by_partition=True)
+    both.write(first, rows(0, 20, 1, "a"))
+    assert "record_index" in oracle.metadata_partitions(both.path)
+    elsewhere = [("k003", 3, "p_9-x", 2, "of a new partition"), ("k004", 4, "p1", 2, "another k004")]
+    both.write(second, [*rows(10, 30, 2, "b"), *elsewhere])
+    both.write(first, [*rows(5, 35, 3, "c"), *elsewhere[:1], ("x005", 5, "new", 3, "of a partition")])
+    both.write(second, rows(0, 4, 4, ""), "delete")
+    # merge-on-read tables lose k004 of p0 along with it by 1.2.0, if the deletes are of that partition, too
+    both.write("ours", [elsewhere[1], *rows(32, 33, 4, "")], "delete")
+    both.check(SKIPPING, ("k003", "k004", "k034"))
+    both.write(first, [("k004", 4, "p0", 5, "overwritten")], "insert_overwrite")
+    both.write(second, rows(2, 8, 6, "again"))
+    if logs:
+        compacted = {"hoodie__compact__inline": "true", "hoodie__compact__inline__max__delta__commits": "1"}
+        both.write(second, rows(3, 5, 7, "compacted"), **compacted)
+        both.write(first, rows(3, 12, 8, "after it"))
+    both.check(SKIPPING, ("k003", "k004", "k006", "k010"))
+    assert "record_index" in oracle.metadata_partitions(both.path)
+    planned = HudiTable.for_path(str(both.path)).scan(filter=[("id", "=", "k003")]).plan()
+    assert planned.tasks.num_rows == 2
 
 
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)

@@ -323,13 +323,14 @@ def test_no_bit_of_the_trailer_hides_entries(codec: Codec) -> None:
             assert found["key"].to_pylist() == found["value"].to_pylist() == keys.cast(pa.binary()).to_pylist()
 
 
-def test_an_index_without_the_last_blocks() -> None:
+def test_an_index_without_the_last_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last key that the file has by its own account is in no block that the index names."""
     keys = pa.array([f"k{i:04d}" for i in range(60)])
     data = write_hfile(keys, keys.cast(pa.binary()), schema='"int"', codec=Codec.NONE, block_size=300)
     last = hfileblocks.full_key(b"k0059")
     at = data.rfind(last)
     broken = data[:at] + hfileblocks.full_key(b"k0060") + data[at + len(last) :]
+    monkeypatch.setattr(hfileblocks, "_check", lambda *_: None)
     assert HFileReader(broken).lookup(keys[:5]).num_rows == 5
     for read in (entries, lambda reader: reader.lookup(pa.array(["k0060"])), lambda reader: reader.prefix(b"k006")):
         with pytest.raises(FormatError, match="last key"):
