@@ -142,13 +142,16 @@ def partitions_to_drop(storage: Storage, config: TableConfig, name: str) -> list
 
 
 def wanted_options(request: IndexRequest, opts: Options) -> dict[str, str]:
-    """Options by which a write would keep an index of which a table has one. A record index is global unless ``opts``
-    ask for one that knows keys by partition."""
-    stats = {"hoodie.metadata.index.column.stats.enable": "true"}
+    """Options by which a write would build this index of those of which a table has one, and no other. A record index
+    is global unless ``opts`` ask for one that knows keys by partition."""
+    column, partition = (
+        option.key for option in (options.METADATA_COLUMN_STATS_ENABLE, options.METADATA_PARTITION_STATS_ENABLE)
+    )
     records = {options.METADATA_GLOBAL_RECORD_INDEX_ENABLE.key: "true"}
-    return {
-        COLUMN_STATS: stats,
-        PARTITION_STATS: stats | {"hoodie.metadata.index.partition.stats.enable": "true"},
-        BLOOM_FILTERS: {"hoodie.metadata.index.bloom.filter.enable": "true"},
+    asked = {
+        COLUMN_STATS: {column: "true"},
+        PARTITION_STATS: {column: "true", partition: "true"},
+        BLOOM_FILTERS: {options.METADATA_BLOOM_ENABLE.key: "true"},
         RECORD_INDEX: {} if opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE) else records,
-    }.get(request.kind, {})
+    }
+    return {column: "false", partition: "false", **asked.get(request.kind, {})}
