@@ -169,8 +169,9 @@ class TableServices:
 
         ``column_stats``, ``partition_stats``, ``bloom_filters`` and ``record_index`` are indexes of which a table has
         one: their name says all. Any other name is that of a secondary index, of one column with texts, whole numbers,
-        dates or timestamps, on a table of version 8 or later that has a global record index. The table's lock is held
-        while the index is built. Nothing is done with ``dry_run``.
+        dates or timestamps, on a table of version 8 or later that has a global record index. A record index knows keys
+        by partition if ``options`` say `hoodie.metadata.record.level.index.enable`. The table's lock is held while the
+        index is built. Nothing is done with ``dry_run``.
 
         Raises:
             ConfigError: there is such an index, the column is unknown, or the record index is missing.
