@@ -128,11 +128,11 @@ def _written(changes: KeyChanges, *, every: bool, millis: int) -> pa.Table:
     stats = changes.stats
     is_log = pc.is_valid(stats["logVersion"])
     new = pc.fill_null(pc.greater(stats["numInserts"], 0), False)
-    if changes.bucketed:
-        rows = pc.fill_null(pc.greater(stats["numWrites"], 0), False)
-        found = stats.filter(pc.and_(rows, pc.or_(is_log, new) if not every else pa.scalar(True)))
-    else:
-        found = stats.filter(pc.and_(pc.invert(is_log), new))
+    rows = pc.fill_null(pc.greater(stats["numWrites"], 0), False)
+    # a base file still has keys that log files have deleted, and that are found there by other indexes
+    from_logs = pc.and_(pc.and_(is_log, rows), pa.scalar(changes.bucketed or not changes.looked_up))
+    wanted = pc.or_(pc.and_(pc.invert(is_log), new), from_logs)
+    found = stats.filter(rows if changes.bucketed and every else wanted)
     files = numbered(found["partitionPath"], found["fileId"], found["path"], millis)
     # new records are the last ones of a base file
     told = pc.and_(pc.is_null(found["logVersion"]), pa.scalar(not (changes.bucketed and every)))
