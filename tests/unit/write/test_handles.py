@@ -257,21 +257,23 @@ def test_an_update_of_a_row_that_is_not_there_is_an_error(tmp_path: Path) -> Non
 
 
 def test_a_row_that_is_somewhere_is_found_by_its_key_or_an_error(tmp_path: Path) -> None:
-    group = Group(tmp_path, ["a", "b"])
-    rows = [group.row(-1, "b", 1), group.row(None, "c", 2)]
+    def incoming(group: Group) -> list[dict[str, Any]]:
+        return [group.row(-1, "b", 1), group.row(None, "c", 2)]
+
+    group = Group(tmp_path / "positions", ["a", "b"])
     with pytest.raises(FormatError, match="found by its key alone"):
-        group.merge(rows)
-    assert data_files(tmp_path) == {group.path}
-    merged = group.merge(rows, keyed=KeyedWrite())
+        group.merge(incoming(group))
+    group = Group(tmp_path / "keys", ["a", "b"])
+    merged = group.merge(incoming(group), keyed=KeyedWrite())
     assert [(r["id"], r["ts"]) for r in merged["rows"]] == [("a", 100), ("b", 1), ("c", 2)]
 
 
 def test_new_records_apart(tmp_path: Path) -> None:
-    group = Group(tmp_path, ["a", "b"])
     for apart, groups in ((False, [4]), (True, [2, 2])):
+        group = Group(tmp_path / str(apart), ["a", "b"])
         rows = [group.row(1, "b", 1), group.row(None, "c", 2), group.row(None, "d", 2)]
         merged = group.merge(rows, new_apart=apart, size=2)
-        metadata = pq.read_metadata(tmp_path / merged["path"])
+        metadata = pq.read_metadata(group.folder / merged["path"])
         assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == groups
 
 
