@@ -168,13 +168,18 @@ class TableServices:
         to date from then on.
 
         ``column_stats``, ``partition_stats``, ``bloom_filters`` and ``record_index`` are indexes of which a table has
-        one: their name says all. Any other name is that of a secondary index, of one column with texts, whole numbers,
-        dates or timestamps, on a table of version 8 or later that has a global record index. A record index knows keys
-        by partition if ``options`` say `hoodie.metadata.record.level.index.enable`. The table's lock is held while the
-        index is built. Nothing is done with ``dry_run``.
+        one: their name says all. Any other name is that of an index of one column, on a table of version 8 or later:
+
+        - a secondary index, of texts, whole numbers, dates or timestamps, if the table has a global record index;
+        - with ``using="column_stats"`` or ``"bloom_filters"``, an expression index, of the values of the function
+          ``index_options["expr"]``, which may need further options: ``{"expr": "from_unixtime", "format": "yyyy"}``.
+          What depends on a time zone is computed in that of the Spark session, as in later writes.
+
+        A record index knows keys by partition if ``options`` say `hoodie.metadata.record.level.index.enable`. The
+        table's lock is held while the index is built. Nothing is done with ``dry_run``.
 
         Raises:
-            ConfigError: there is such an index, the column is unknown, or the record index is missing.
+            ConfigError: there is such an index, the column or the function is unknown, or the record index is missing.
             UnsupportedTableError: the table cannot have the index, or it is of a kind that is not built here.
             SetupError: the index needs Spark, and there is no session.
         """

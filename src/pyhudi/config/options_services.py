@@ -234,6 +234,12 @@ METADATA_BLOOM_FILE_GROUPS = integer(
     "File groups of the bloom filters, when they are built.",
     least=1,
 )
+METADATA_EXPRESSION_FILE_GROUPS = integer(
+    "hoodie.metadata.index.expression.file.group.count",
+    2,
+    "File groups of an expression index, when it is built.",
+    least=1,
+)
 METADATA_COMPACT_MAX_DELTA_COMMITS = integer(
     "hoodie.metadata.compact.max.delta.commits",
     10,

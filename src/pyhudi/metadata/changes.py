@@ -99,7 +99,13 @@ def column_stats_records(files: pa.Table, bounds: pa.StructArray, version: int) 
 
 
 def partition_stats_records(
-    partitions: pa.Array, bounds: pa.StructArray, version: int, *, tight: Iterable[str], dropped: Iterable[str]
+    partitions: pa.Array,
+    bounds: pa.StructArray,
+    version: int,
+    *,
+    tight: Iterable[str],
+    dropped: Iterable[str],
+    make_keys: Callable[[pa.Array, pa.Array], pa.Array] = partition_stats_keys,
 ) -> Records:
     """Records of the partition ``partition_stats`` from the bounds of files in these ``partitions``.
 
@@ -108,6 +114,7 @@ def partition_stats_records(
         bounds: one row a file; what is not known of a file has not changed in the partition.
         tight: partitions of which these are all the files. The records of others widen those that are there.
         dropped: partitions without any file from now on.
+        make_keys: gives the keys for names of columns and partitions.
     """
     columns = [field.name for field in bounds.type]
     exact = pa.array(sorted(set(tight)), pa.string())
@@ -116,12 +123,10 @@ def partition_stats_records(
         paths, joined = _joined(partitions, bounds.field(i))
         if not len(paths):
             continue
-        keys.append(partition_stats_keys(pa.repeat(pa.scalar(name), len(paths)), paths))
+        keys.append(make_keys(pa.repeat(pa.scalar(name), len(paths)), paths))
         tights = pc.is_in(paths, value_set=exact)
         payloads.append(_stats_payload(partition_names(paths), name, joined, version, tight=tights, widens=True))
-    gone = [
-        partition_stats_keys(pa.array(columns, pa.string()), pa.repeat(pa.scalar(p), len(columns))) for p in dropped
-    ]
+    gone = [make_keys(pa.array(columns, pa.string()), pa.repeat(pa.scalar(p), len(columns))) for p in dropped]
     values = _encoded(RecordType.PARTITION_STATS, payloads, version)
     return Records(pa.concat_arrays(keys), values, pa.concat_arrays([_NO_TEXT, *gone]))
 

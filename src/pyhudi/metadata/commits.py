@@ -32,7 +32,7 @@ def commit_records(
     """
     version = config.version
     used = {*config.metadata_partitions, *config.metadata_partitions_inflight}
-    files = _files_of(metadata)
+    files = files_of_commit(metadata)
     touched = set(files["partition"].to_pylist())
     replaced = _emptied(metadata)
     new_files = pa.concat_tables([files.select(["partition", "name", "size"]), _change_files(metadata)])
@@ -64,7 +64,7 @@ def _emptied(metadata: CommitMetadata) -> set[str]:
     return set(groups["partition"].filter(pc.is_valid(groups["file_id"])).to_pylist())
 
 
-def _files_of(metadata: CommitMetadata) -> pa.Table:
+def files_of_commit(metadata: CommitMetadata) -> pa.Table:
     """The files that a commit names: FILE_COLUMNS, ``path``, ``kind``, and BOUNDS if they come along."""
     stats = metadata.stats.filter(pc.is_valid(metadata.stats["path"])).combine_chunks()
     names = split_paths(stats["path"])[1]

@@ -6,7 +6,7 @@ Write tasks bring bounds along in their statuses; here they are looked up in fil
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from pyhudi.format import orc, parquet
 from pyhudi.format.bounds import BoundsRecorder, bounds_type, parquet_bounds, unknown_columns
 from pyhudi.format.filenames import LOG
 from pyhudi.format.log import DATA_BLOCKS, decode_records, scan_blocks
-from pyhudi.schema.convert import java_text
+from pyhudi.schema.convert import convert, java_text
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -74,6 +74,41 @@ def log_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArra
             if block.type in DATA_BLOCKS:
                 recorder.add(_aligned(decode_records(block, columns=_top_level(columns)), columns))
     return recorder.finish()
+
+
+def rows_of_file(storage: Storage, path: str, kind: str, columns: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of a base file, or the records of a log file, also of those that were rolled back; with these columns
+    and types, null where the file does not have them.
+
+    Raises:
+        FormatError: the file is damaged.
+        NotFoundError: it is gone.
+        SchemaMismatchError: values cannot have the type.
+    """
+    with storage.open_input(path) as source:
+        for rows in _rows_in(source, path, kind, columns.names):
+            there = set(rows.schema.names)
+            arrays = [
+                pa.chunked_array([convert(c, f.type, f.name) for c in _chunks(rows[f.name])], f.type)
+                if f.name in there
+                else pa.nulls(rows.num_rows, f.type)
+                for f in columns
+            ]
+            yield pa.Table.from_arrays(arrays, schema=columns)
+
+
+def _rows_in(source: Any, path: str, kind: str, names: list[str]) -> Iterator[pa.RecordBatch | pa.Table]:
+    if kind == LOG:
+        blocks = (block for block in scan_blocks(source) if block.type in DATA_BLOCKS)
+        yield from (decode_records(block, columns=names) for block in blocks)
+    elif path.endswith(".orc"):
+        yield from orc.read_batches(source, names)
+    else:
+        yield from parquet.read_batches(parquet.open_file(source, pre_buffer=False), names)
+
+
+def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def bounds_of_files(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa.StructArray:

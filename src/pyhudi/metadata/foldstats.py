@@ -123,7 +123,9 @@ def _goes_further(a: pa.Array, b: pa.Array, *, greatest: bool) -> Mask:
 def _unknown(payload: pa.StructArray) -> Mask:
     """Where there are values and no bounds of them."""
     bounded = pc.and_(*(pc.struct_field(payload, name).is_valid() for name, _ in _ENDS))
-    nothing = pc.equal(pc.struct_field(payload, "valueCount"), pc.struct_field(payload, "nullCount"))
+    values = pc.struct_field(payload, "valueCount")
+    # in expression indexes nulls are not counted among the values
+    nothing = pc.or_(pc.equal(values, pc.struct_field(payload, "nullCount")), pc.equal(values, 0))
     return ~(_flags(bounded) | _flags(nothing))
 
 

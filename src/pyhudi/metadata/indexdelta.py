@@ -1,4 +1,5 @@
-"""What a writer has done by itself for indexes of the metadata table, those with as many records as the table."""
+"""What a writer has done by itself for indexes of the metadata table: those with as many records as the table, and
+those of values that Spark computes."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.metadata.detach import METADATA_FOLDER
+from pyhudi.metadata.expressions import is_expression
 from pyhudi.metadata.secondary import is_secondary
 
 if TYPE_CHECKING:
@@ -22,8 +24,8 @@ class IndexDelta:
     """What the writer has done by itself for partitions of the metadata table that are not maintained there: their
     names, and the stats of the files that were written for them (`pyhudi.metadata.deltas.write_group_delta`).
 
-    ``late`` does the same for secondary indexes that were built meanwhile, and are named to it; while the table's lock
-    is held.
+    ``late`` does the same for secondary and expression indexes that were built meanwhile, and are named to it; while
+    the table's lock is held.
     """
 
     partitions: frozenset[str] = frozenset()
@@ -46,8 +48,10 @@ def of_indexes_in_use(storage: Storage, config: TableConfig, index: IndexDelta) 
         if partition not in config.metadata_partitions or not mine <= _paths(storage, partition):
             left = [stat for stat in found.stats if stat["partitionPath"] != partition]
             found = IndexDelta(found.partitions - {partition}, left, found.late)
-    new = {partition for partition in config.metadata_partitions if is_secondary(partition)} - found.partitions
-    if new and found.late is not None and RECORD_INDEX in found.partitions:
+    has_keys = RECORD_INDEX in found.partitions
+    used = {p for p in config.metadata_partitions if is_expression(p) or (is_secondary(p) and has_keys)}
+    new = used - found.partitions
+    if new and found.late is not None:
         found = found.and_(found.late(config, new))
     return found
 

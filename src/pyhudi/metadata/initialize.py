@@ -27,6 +27,7 @@ from pyhudi.metadata.changes import (
 )
 from pyhudi.metadata.deltas import Records, begin, publish, write_group_base, write_init_log
 from pyhudi.metadata.detach import METADATA_FOLDER
+from pyhudi.metadata.expressions import is_expression
 from pyhudi.metadata.filestats import blooms_of_files, bounds_of_files
 from pyhudi.metadata.home import (
     BLOOM_FILTERS,
@@ -143,7 +144,7 @@ def group_count(partition: str, opts: Options) -> int:
         PARTITION_STATS: options.METADATA_PARTITION_STATS_FILE_GROUPS,
         BLOOM_FILTERS: options.METADATA_BLOOM_FILE_GROUPS,
     }
-    option = counted.get(partition)
+    option = options.METADATA_EXPRESSION_FILE_GROUPS if is_expression(partition) else counted.get(partition)
     return 1 if option is None else opts.get_typed(option)
 
 

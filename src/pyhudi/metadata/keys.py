@@ -77,6 +77,12 @@ def partition_stats_keys(columns: pa.Array, partitions: pa.Array) -> pa.StringAr
     return pc.binary_join_element_wise(_by_value(columns, column_ids), _by_value(partitions, partition_ids), "")
 
 
+def expression_partition_keys(columns: pa.Array, partitions: pa.Array) -> pa.StringArray:
+    """Return keys of the statistics of whole partitions in an expression index, row by row."""
+    (mark,) = column_ids([PARTITION_STAT])
+    return pc.binary_join_element_wise(_by_value(columns, column_ids), mark, _by_value(partitions, partition_ids), "")
+
+
 def bloom_filter_keys(partitions: pa.Array, files: pa.Array) -> pa.StringArray:
     """Return keys of bloom filters from paths of partitions and names of files, row by row."""
     return pc.binary_join_element_wise(_by_value(partitions, partition_ids), file_ids(files), "")

@@ -116,9 +116,12 @@ def locate(table: MetadataTable, keys: pa.Array, partitions: Sequence[str] | Non
     return pa.concat_tables(tables)
 
 
-def not_in_filters(table: MetadataTable, keys: pa.Array, slices: pa.Table) -> tuple[Mask, int]:
+def not_in_filters(
+    table: MetadataTable, keys: pa.Array, slices: pa.Table, index: str = BLOOM_FILTERS
+) -> tuple[Mask, int]:
     """Return which slices certainly hold none of the keys, by the bloom filters of their base files, and how many
-    filters were asked. Slices with log files may hold any."""
+    filters were asked. Slices with log files may hold any. ``index`` is the partition of the metadata table that has
+    the filters."""
     out = np.zeros(slices.num_rows, np.bool_)
     alone = pc.and_(pc.equal(pc.list_value_length(slices["log_paths"]), 0), pc.is_valid(slices["base_path"]))
     rows = np.flatnonzero(alone.to_numpy(zero_copy_only=False))
@@ -127,7 +130,7 @@ def not_in_filters(table: MetadataTable, keys: pa.Array, slices: pa.Table) -> tu
     some = slices.take(pa.array(rows))
     names = pc.replace_substring_regex(some["base_path"].combine_chunks(), "^.*/", "")
     wanted = ids.bloom_filter_keys(some["partition"].combine_chunks(), names)
-    filters = table.lookup(BLOOM_FILTERS, wanted, [BLOOM_FILTER])
+    filters = table.lookup(index, wanted, [BLOOM_FILTER])
     texts = dict(zip(filters[KEY].to_pylist(), filters[BLOOM_FILTER].to_pylist(), strict=True))
     for row, key in zip(rows.tolist(), wanted.to_pylist(), strict=True):
         stored = texts.get(key)

@@ -18,6 +18,7 @@ from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.keygen.paths import partition_fields
 from pyhudi.read.buckets import prune_buckets
 from pyhudi.read.commit_times import CommitTimes
+from pyhudi.read.conditions import Conditions
 from pyhudi.read.filters import Filter, RowFilter
 from pyhudi.read.listing import TableFiles
 from pyhudi.read.merged import RenamedSince, slice_context
@@ -224,11 +225,9 @@ def _skipping(
         table,
         files,
         query,
-        schema,
-        None if rows is None else rows.for_pruning(schema) or rows,
+        Conditions(table.config, schema, _path_columns(table, query, schema), _unchanged(found, history)),
+        rows,
         opts or Options.parse({}),
-        path_columns=_path_columns(table, query, schema),
-        unchanged=_unchanged(found, history),
     )
 
 

@@ -7,9 +7,8 @@ meets the filter, term by term: merging takes every value of a row from one of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
-from functools import reduce
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,17 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import MergeMode, TableType
-from pyhudi.errors import HudiError, QueryError
+from pyhudi.config.values import TableType
+from pyhudi.errors import HudiError
+from pyhudi.metadata.expressions import is_expression
 from pyhudi.metadata.freshness import statistics_are_current
-from pyhudi.read.bounds import Bounds, Mask, excluded
-from pyhudi.read.filters import RowFilter, Term, resolve_column
+from pyhudi.read.bounds import Bounds, Mask
+from pyhudi.read.conditions import Conditions, in_no_group
+from pyhudi.read.expressions import Expressions
+from pyhudi.read.filters import RowFilter, Term
 from pyhudi.read.keyfiles import BLOOM_FILTERS, RECORD_INDEX, keys_of, locate, not_in_filters
 from pyhudi.read.secondary import keys_by_secondary
 from pyhudi.read.slicefiles import files_of, groups_of
-from pyhudi.read.statistics import COLUMN_STATS, PARTITION_STATS, file_bounds, has_order, partition_bounds
-from pyhudi.schema.columns import RECORD_KEY
-from pyhudi.schema.meta import is_meta_column
+from pyhudi.read.sql import Groups
+from pyhudi.read.statistics import COLUMN_STATS, PARTITION_STATS, file_bounds, partition_bounds
 from pyhudi.table.bucketed import looks_bucketed
 
 if TYPE_CHECKING:
@@ -44,16 +45,26 @@ class Skipping:
     table: PinnedTable
     files: TableFiles
     query: Query
-    schema: pa.Schema
-    rows: RowFilter | None
+    conditions: Conditions
+    given: InitVar[RowFilter | None]
     opts: Options
-    path_columns: tuple[str, ...] = ()
-    unchanged: frozenset[str] | None = None
-    """Columns of which statistics by name are right; None: all."""
     report: list[str] = field(default_factory=list)
     known_partitions: int = 0
     found: pa.Table | None = None
     without_record_index: bool = False
+    rows: RowFilter | None = None
+    """What must be true of rows, of the filter that is ``given``."""
+    text: RowFilter | None = None
+    expressions: Expressions | None = None
+
+    def __post_init__(self, given: RowFilter | None) -> None:
+        self.text = given
+        self.rows = None if given is None else given.for_pruning(self.schema) or given
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        return self.conditions.schema
 
     # --- partitions --------------------------------------------------------------------------------------------------
 
@@ -73,13 +84,18 @@ class Skipping:
         if why is not None:
             self.report.append(f"{PARTITION_STATS}: not used: {why}")
             return kept
-        terms = {term: name for term, name in self._terms().items() if self._has_sound_partition_stats(term)}
+        terms = {term: name for term, name in self._terms.items() if self.conditions.has_sound_partition_stats(term)}
         if not terms:
             self.report.append(f"{PARTITION_STATS}: not used: no condition on a column whose statistics are sure")
             return kept
         paths_kept = pa.array(kept, pa.string())
         try:
-            out = self._out(terms, lambda name, kind: partition_bounds(metadata, name, kind, paths_kept), sure=True)
+
+            def bounds_of(name: str, kind: pa.DataType) -> Bounds:
+                return partition_bounds(metadata, name, kind, paths_kept)
+
+            masks = self.conditions.masks(terms, bounds_of, sure=True)
+            out = in_no_group(self._groups, masks, len(kept))
         except HudiError as e:
             self.files.distrust_indexes(e)
             self.report.append(f"{PARTITION_STATS}: not used: {e}")
@@ -96,8 +112,9 @@ class Skipping:
             return slices
         try:
             left = self._by_keys(metadata, slices)
-            # where the records are is known already
-            return left if self.found is not None else self._by_statistics(metadata, left)
+            if self.found is not None:
+                return left  # where the records are is known already
+            return self._by_expressions(metadata, self._by_statistics(metadata, left))
         except HudiError as e:
             self.files.distrust_indexes(e)
             self.report.append(f"indexes: not used: {e}")
@@ -124,35 +141,88 @@ class Skipping:
         if COLUMN_STATS not in metadata.partitions:
             self.report.append(f"{COLUMN_STATS}: not used: the metadata table has none")
             return slices
-        terms = self._terms()
+        terms = self._terms
         if not terms:
             self.report.append(f"{COLUMN_STATS}: not used: no condition on a column that can have statistics")
             return slices
         files, owner = files_of(slices)
+        masks, without = self._masks_by_statistics(metadata, terms, slices, files, owner)
+        out = in_no_group(self._groups, masks, slices.num_rows)
+        self._say(COLUMN_STATS, "slices", out, terms)
+        if without.any():
+            self.report.append(f"{COLUMN_STATS}: {int(without.sum())} of {files.num_rows} files have no statistics")
+        return slices.filter(pa.array(~out))
+
+    def _masks_by_statistics(
+        self,
+        metadata: MetadataTable,
+        terms: Mapping[Term, str],
+        slices: pa.Table,
+        files: pa.Table,
+        owner: np.ndarray[Any, Any],
+    ) -> tuple[dict[Term, Mask], Mask]:
+        """The slices in which no row meets each of some terms, by column statistics; and the files without any."""
         partitions: list[str] = sorted(pc.unique(slices["partition"]).to_pylist())
         without = np.zeros(files.num_rows, np.bool_)
-        has_logs = pc.greater(pc.list_value_length(slices["log_paths"]), 0).to_numpy(zero_copy_only=False)
 
         def bounds_of(name: str, kind: pa.DataType) -> Bounds:
             bounds, found = file_bounds(metadata, name, kind, files, partitions, self.known_partitions)
             without[:] |= ~found
             return bounds
 
-        def by_slice(term: Term, mask: Mask) -> Mask:
-            kept = np.bincount(owner[~mask], minlength=slices.num_rows) > 0
-            out: Mask = ~kept
-            return out if self._is_kept_by_merging(term) else out & ~has_logs
+        masks = self.conditions.masks(terms, bounds_of)
+        return {term: self._by_slice(term, mask, slices, owner) for term, mask in masks.items()}, without
 
-        out = self._out(terms, bounds_of, by_slice, count=slices.num_rows)
-        self._say(COLUMN_STATS, "slices", out, terms)
-        if without.any():
-            self.report.append(f"{COLUMN_STATS}: {int(without.sum())} of {files.num_rows} files have no statistics")
+    def _by_slice(self, term: Term, mask: Mask, slices: pa.Table, owner: np.ndarray[Any, Any]) -> Mask:
+        """The slices in which no row meets a term, from the files in which none does."""
+        out: Mask = np.bincount(owner[~mask], minlength=slices.num_rows) == 0
+        if self.conditions.is_kept_by_merging(term):
+            return out
+        has_logs: Mask = pc.greater(pc.list_value_length(slices["log_paths"]), 0).to_numpy(zero_copy_only=False)
+        return out & ~has_logs
+
+    def _by_expressions(self, metadata: MetadataTable, slices: pa.Table) -> pa.Table:
+        found = self._expressions(metadata)
+        if found is None or not slices.num_rows:
+            return slices
+        self.report += found.unused
+        terms = {term for group in found.groups for term in group if isinstance(term.value, Hashable)}
+        mine = [term for term in terms if term.column in found.known]
+        if not mine:
+            return slices
+        files, owner = files_of(slices)
+        masks: dict[Term, Mask] = {}
+        if COLUMN_STATS in metadata.partitions and not all(any(t in mine for t in group) for group in found.groups):
+            plain = self.conditions.with_statistics(terms - set(mine))
+            masks = self._masks_by_statistics(metadata, plain, slices, files, owner)[0]
+        used: set[str] = set()
+        for term in mine:
+            by_file, by_slice, indexes = found.mask(term, metadata, slices, files, self.known_partitions)
+            masks[term] = self._by_slice(term, by_file, slices, owner) | by_slice
+            used.add(indexes)
+        out = in_no_group(found.groups, masks, slices.num_rows)
+        columns = {term: term.column for term in mine}
+        self._say(", ".join(sorted(used)), "slices", out, columns)
         return slices.filter(pa.array(~out))
+
+    def _expressions(self, metadata: MetadataTable) -> Expressions | None:
+        """What expression indexes know of the filter."""
+        if self.text is None or not any(is_expression(name) for name in metadata.partitions):
+            return None
+        if self.expressions is None:
+            changed = (name for name in self.schema.names if self.conditions.is_changed(name))
+            hidden = {*self.conditions.path_columns, *changed}
+            try:
+                self.expressions = Expressions.of(metadata, self.text, self.rows, self.schema, hidden)
+            except HudiError as e:
+                self.files.distrust_indexes(e)
+                return None
+        return self.expressions
 
     def _keys(self) -> pa.StringArray | None:
         """The record keys that the filter names."""
         assert self.rows is not None
-        if any(self._changed(name) for name in self.table.config.record_keys):
+        if any(self.conditions.is_changed(name) for name in self.table.config.record_keys):
             return None
         return keys_of(self.rows, self.schema, self.table.config, self.opts)
 
@@ -186,7 +256,7 @@ class Skipping:
     def _keys_by_secondary(self, metadata: MetadataTable) -> pa.StringArray | None:
         """The record keys of the rows that the filter asks for by the values of indexed columns."""
         assert self.rows is not None
-        found = keys_by_secondary(metadata, self.query, self.rows, self.schema, self.path_columns)
+        found = keys_by_secondary(metadata, self.query, self.rows, self.schema, self.conditions.path_columns)
         if found is not None:
             self.report.append(found[1])
         return None if found is None else found[0]
@@ -202,7 +272,7 @@ class Skipping:
             why = f"{options.DATA_SKIPPING_ENABLE.key} is false"
         elif self.files.metadata is None:
             why = self.files.why
-        elif not self.rows.anyof:
+        elif not self.rows.anyof and self._expressions(self.files.metadata) is None:
             why = "nothing in the filter is a comparison in SQL, or written as [(column, op, value), …]"
         if why is None:
             return self.files.metadata
@@ -211,45 +281,14 @@ class Skipping:
             self.report.append(line)
         return None
 
-    def _terms(self) -> dict[Term, str]:
-        """Conditions on columns that can have statistics, with the names of the columns there."""
+    @property
+    def _groups(self) -> Groups:
         assert self.rows is not None
-        found: dict[Term, str] = {}
-        for term in (t for group in self.rows.anyof for t in group):
-            if not isinstance(term.value, Hashable):
-                continue
-            try:
-                steps = resolve_column(term.column, self.schema)
-            except QueryError:
-                continue
-            name = ".".join(steps)
-            if (is_meta_column(name) and name != RECORD_KEY) or steps[0] in self.path_columns or self._changed(name):
-                continue
-            if not has_order(self._type(term)) or (term.value is None and len(steps) > 1):
-                continue
-            found[term] = name
-        return found
+        return self.rows.anyof
 
-    def _changed(self, name: str) -> bool:
-        """Whether files may have another column under the name of a column."""
-        return self.unchanged is not None and name not in self.unchanged and name != RECORD_KEY
-
-    def _type(self, term: Term) -> pa.DataType:
-        steps = resolve_column(term.column, self.schema)
-        kind: Any = self.schema
-        return reduce(lambda inside, step: inside.field(step).type, steps, kind)
-
-    def _has_sound_partition_stats(self, term: Term) -> bool:
-        """Whether every file with values surely has a part in them: files without statistics have none, and those are
-        files with long texts, and with what is not a number."""
-        kind = self._type(term)
-        fixed = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
-        return fixed and term.value is not None and "." not in term.column and self._is_kept_by_merging(term)
-
-    def _is_kept_by_merging(self, term: Term) -> bool:
-        """Whether the values of merged rows are those of their files."""
-        config = self.table.config
-        return config.merge_mode is not MergeMode.CUSTOM or term.column in (*config.record_keys, RECORD_KEY)
+    @property
+    def _terms(self) -> dict[Term, str]:
+        return self.conditions.with_statistics(term for group in self._groups for term in group)
 
     def _why_no_partition_stats(self, metadata: MetadataTable) -> str | None:
         if PARTITION_STATS not in metadata.partitions:
@@ -257,37 +296,6 @@ class Skipping:
         if self.query.as_of is not None:
             return "they are those of the latest state"
         return statistics_are_current(metadata, PARTITION_STATS)
-
-    def _out(
-        self,
-        terms: dict[Term, str],
-        bounds_of: Callable[[str, pa.DataType], Bounds],
-        fold: Callable[[Term, Mask], Mask] | None = None,
-        *,
-        count: int | None = None,
-        sure: bool = False,
-    ) -> Mask:
-        """What no group of conditions can be met in; ``sure`` asks that there be no nulls."""
-        assert self.rows is not None
-        bounds: dict[str, Bounds] = {}
-        masks: dict[Term, Mask] = {}
-        for term, name in terms.items():
-            if name not in bounds:
-                bounds[name] = bounds_of(name, self._type(term))
-            mask = excluded(term, bounds[name])
-            if sure:
-                mask &= bounds[name].no_nulls
-            masks[term] = mask if fold is None else fold(term, mask)
-            count = len(masks[term])
-        assert count is not None
-        out = np.ones(count, np.bool_)
-        for group in self.rows.anyof:
-            of_group = np.zeros(count, np.bool_)
-            for term in group:
-                if isinstance(term.value, Hashable) and term in masks:
-                    of_group |= masks[term]
-            out &= of_group
-        return out
 
     def _say(self, index: str, what: str, out: Mask, terms: dict[Term, str]) -> None:
         columns = ", ".join(sorted(set(terms.values())))

@@ -1,24 +1,23 @@
 """What must be true of rows that meet a condition in SQL, for files to be left out by it; Spark decides on the rows.
 
 Comparisons of columns with literals of their own types are looked into (also ``IN``, ``BETWEEN``, ``LIKE 'p%'`` and
-``IS NULL``), and how ``AND``, ``OR`` and ``NOT`` put them together. Of anything else nothing follows: functions,
-arithmetic, comparisons that Spark casts for or that depend on settings of the session, such as its time zone.
+``IS NULL``), and how ``AND``, ``OR`` and ``NOT`` put them together; functions only where an index is of the same
+expression. Of anything else nothing follows: arithmetic, comparisons that Spark casts for or that depend on settings of
+the session, such as its time zone.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
-from pyhudi.errors import QueryError
-from pyhudi.read.filters import Term, literal
-from pyhudi.read.sqltokens import END, Kind, Token, tokens
+from pyhudi.read.filters import Term
+from pyhudi.read.sqloperands import Column, Known, Literal, Operand, fitting, is_text, operand_of
+from pyhudi.read.sqltokens import END, Token, tokens
 
 Groups: TypeAlias = tuple[tuple[Term, ...], ...]
 """A disjunction of conjunctions."""
@@ -31,16 +30,18 @@ _NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "i
 _ENDS = {"AND", "OR", "NOT", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "IS", "!", ")", ",", *_COMPARISONS}
 _TOO_MUCH = {"CASE", "SELECT", "EXISTS", "--", "/*", ";"}
 _LAST_BEFORE_SURROGATES = 0xD7FF
-_MOST_EXACT = 1 << 53
 
 
-def necessary(text: str, schema: pa.Schema) -> Groups | None:
-    """Conditions of which every row meets one group that meets the SQL text; None: nothing follows from it."""
+def necessary(text: str, schema: pa.Schema, known: Known | None = None) -> Groups | None:
+    """Conditions of which every row meets one group that meets the SQL text; None: nothing follows from it.
+
+    Terms on ``known`` expressions have the text of the expression for a column.
+    """
     found = tokens(text)
     if any(token.word in _TOO_MUCH for token in found):
         return None
     try:
-        groups = _Parser(found, schema).parse().yes
+        groups = _Parser(found, schema, known or {}).parse().yes
     except _NotUnderstoodError:
         return None
     return None if () in groups else groups
@@ -83,26 +84,11 @@ def _either(a: Groups, b: Groups) -> Groups:
     return a + b
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    name: str
-    kind: pa.DataType
-
-
-@dataclass(frozen=True, slots=True)
-class _Literal:
-    value: Any
-
-
-_Operand: TypeAlias = _Column | _Literal | None
-"""None: anything else."""
-
-
 class _Parser:
     """Recursive descent over tokens."""
 
-    def __init__(self, found: list[Token], schema: pa.Schema) -> None:
-        self._tokens, self._schema, self._at = found, schema, 0
+    def __init__(self, found: list[Token], schema: pa.Schema, known: Known) -> None:
+        self._tokens, self._schema, self._known, self._at = found, schema, known, 0
 
     def parse(self) -> _Condition:
         condition = self._any()
@@ -182,36 +168,36 @@ class _Parser:
         elif negated:
             raise _NotUnderstoodError
         else:
-            condition = _compared(left, "=", _Literal(True))
+            condition = _compared(left, "=", Literal(True))
         if self._next is not END and self._next.word not in ("AND", "OR", ")"):
             raise _NotUnderstoodError
         return ~condition if negated else condition
 
-    def _is(self, left: _Operand) -> _Condition:
+    def _is(self, left: Operand) -> _Condition:
         negated = self._take("NOT") is not None
         if self._take("NULL"):
             condition = UNKNOWN
-            if isinstance(left, _Column):
+            if isinstance(left, Column):
                 condition = _leaf(Term(left.name, "=", None))
             return ~condition if negated else condition
         self._operand()
         return UNKNOWN
 
-    def _among(self, left: _Operand) -> _Condition:
+    def _among(self, left: Operand) -> _Condition:
         self._expect("(")
-        values: list[_Operand] = [self._operand()]
+        values: list[Operand] = [self._operand()]
         while self._take(","):
             values.append(self._operand())
         self._expect(")")
-        if not isinstance(left, _Column) or not all(isinstance(value, _Literal) for value in values):
+        if not isinstance(left, Column) or not all(isinstance(value, Literal) for value in values):
             return UNKNOWN
-        given = [value.value for value in values if isinstance(value, _Literal) and value.value is not None]
-        fitting = [_fitting(value, left.kind) for value in given]
-        if not given or any(value is None for value in fitting):
+        given = [value.value for value in values if isinstance(value, Literal) and value.value is not None]
+        values_of_kind = [fitting(value, left.kind) for value in given]
+        if not given or any(value is None for value in values_of_kind):
             return UNKNOWN
-        return _leaf(Term(left.name, "in", tuple(fitting)))
+        return _leaf(Term(left.name, "in", tuple(values_of_kind)))
 
-    def _operand(self) -> _Operand:
+    def _operand(self) -> Operand:
         """A value: a column, a literal, or anything else, which ends where the condition goes on."""
         start, depth = self._at, 0
         while self._next is not END:
@@ -223,61 +209,19 @@ class _Parser:
         taken = self._tokens[start : self._at]
         if not taken or depth:
             raise _NotUnderstoodError
-        return _literal(taken) or _column(taken, self._schema)
+        return operand_of(taken, self._schema, self._known)
 
 
-def _literal(taken: list[Token]) -> _Literal | None:
-    if len(taken) == 1:
-        (one,) = taken
-        if one.kind is Kind.VALUE:
-            return _Literal(one.value)
-        known: dict[str, Any] = {"TRUE": True, "FALSE": False, "NULL": None}
-        return _Literal(known[one.word]) if one.word in known else None
-    if len(taken) == 2:
-        first, second = taken
-        if first.word in ("-", "+") and isinstance(second.value, int | float | Decimal):
-            return _Literal(-second.value if first.word == "-" else second.value)
-        if first.word == "DATE" and isinstance(second.value, str):
-            try:
-                return _Literal(dt.datetime.strptime(second.value, "%Y-%m-%d").date())
-            except ValueError:
-                return None
-    return None
-
-
-def _column(taken: list[Token], schema: pa.Schema) -> _Column | None:
-    """The column that a dotted name means, whose parts are found as they are written or else whatever their case."""
-    parts, dots = taken[::2], taken[1::2]
-    if any(part.kind not in (Kind.WORD, Kind.NAME) for part in parts) or any(dot.text != "." for dot in dots):
-        return None
-    if len(dots) != len(parts) - 1:
-        return None
-    inside: Any = schema
-    names: list[str] = []
-    for part in parts:
-        if not isinstance(inside, pa.Schema) and not pa.types.is_struct(inside):
-            return None
-        known = [field.name for field in inside]
-        mine = [name for name in known if name.lower() == part.text.lower()]
-        if len(mine) != 1 or "." in mine[0]:
-            return None
-        names.append(mine[0])
-        inside = inside.field(mine[0]).type
-    name = ".".join(names)
-    # a column whose own name has dots in it would be taken for it
-    return None if len(names) > 1 and name in schema.names else _Column(name, inside)
-
-
-def _compared(left: _Operand, op: str, right: _Operand) -> _Condition:
-    if isinstance(left, _Literal) and isinstance(right, _Column):
+def _compared(left: Operand, op: str, right: Operand) -> _Condition:
+    if isinstance(left, Literal) and isinstance(right, Column):
         left, right, op = right, left, _TURNED.get(op, op)
-    if not isinstance(left, _Column) or not isinstance(right, _Literal):
+    if not isinstance(left, Column) or not isinstance(right, Literal):
         return UNKNOWN
     if right.value is None:
         return _leaf(Term(left.name, "=", None)) if op == "<=>" else UNKNOWN
     if isinstance(right.value, Decimal) and pa.types.is_integer(left.kind) and right.value % 1:
         return _beside(left, op, right.value)
-    value = _fitting(right.value, left.kind)
+    value = fitting(right.value, left.kind)
     if value is None:
         return UNKNOWN
     if op == "<=>":
@@ -286,17 +230,17 @@ def _compared(left: _Operand, op: str, right: _Operand) -> _Condition:
     return _leaf(Term(left.name, op, value))
 
 
-def _beside(column: _Column, op: str, value: Decimal) -> _Condition:
+def _beside(column: Column, op: str, value: Decimal) -> _Condition:
     """A whole number compared with one that is not."""
     if op in (">", ">="):
         return _leaf(Term(column.name, ">", math.floor(value)))
     return _leaf(Term(column.name, "<", math.ceil(value))) if op in ("<", "<=") else UNKNOWN
 
 
-def _like(left: _Operand, pattern: _Operand) -> _Condition:
-    if not isinstance(left, _Column) or not isinstance(pattern, _Literal) or not isinstance(pattern.value, str):
+def _like(left: Operand, pattern: Operand) -> _Condition:
+    if not isinstance(left, Column) or not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         return UNKNOWN
-    if not _is_text(left.kind):
+    if not is_text(left.kind):
         return UNKNOWN
     text = pattern.value
     wild = [at for at in (text.find("%"), text.find("_")) if at >= 0]
@@ -322,55 +266,3 @@ def _after(prefix: str) -> str | None:
 
 def _leaf(term: Term) -> _Condition:
     return _Condition(((term,),), ((Term(term.column, _NEGATED[term.op], term.value),),))
-
-
-def _fitting(value: Any, kind: pa.DataType) -> Any:
-    """The value as one of the column's type; None where Spark would cast the column, or settings count."""
-    for is_kind, convert in _CONVERSIONS:
-        if is_kind(kind):
-            found = convert(value)
-            return found if found is not None and _is_comparable(found, kind) else None
-    return None
-
-
-def _is_comparable(value: Any, kind: pa.DataType) -> bool:
-    try:
-        return literal(value, kind, "") is not None
-    except QueryError:
-        return False
-
-
-def _whole(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        return None
-    if value % 1 or not -(1 << 63) < value < 1 << 63:
-        return None
-    return int(value)
-
-
-def _floating(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        return None
-    return None if isinstance(value, int) and abs(value) > _MOST_EXACT else float(value)
-
-
-def _exact(value: Any) -> Decimal | None:
-    return Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
-
-
-def _only(*kinds: type) -> Callable[[Any], Any]:
-    return lambda value: value if isinstance(value, kinds) else None
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-_CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], Any]], ...] = (
-    (pa.types.is_integer, _whole),
-    (pa.types.is_floating, _floating),
-    (pa.types.is_decimal, _exact),
-    (pa.types.is_boolean, _only(bool)),
-    (pa.types.is_date32, _only(dt.date)),
-    (_is_text, _only(str)),
-)

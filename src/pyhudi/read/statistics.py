@@ -53,19 +53,20 @@ def file_bounds(
     files: pa.Table,
     partitions: Sequence[str],
     known_partitions: int,
+    index: str = COLUMN_STATS,
 ) -> tuple[Bounds, Mask]:
     """Return the bounds of a column in each file, and which files have statistics at all.
 
     ``files`` has the columns ``partition`` and ``name``; ``partitions`` are those it has, ``known_partitions`` how many
-    the table has.
+    the table has; ``index`` is the partition of the metadata table that has the statistics.
     """
     column_id = keys.column_ids([column])[0].as_py()
     ids = keys.partition_ids(partitions)
     if len(partitions) * _FEW <= known_partitions:
         prefixes = [column_id + text for text in ids.to_pylist()]
-        stats = table.prefixes(COLUMN_STATS, prefixes, _wanted(kind))
+        stats = table.prefixes(index, prefixes, _wanted(kind))
     else:
-        stats = table.prefixes(COLUMN_STATS, [column_id], _wanted(kind))
+        stats = table.prefixes(index, [column_id], _wanted(kind))
     if not stats.num_rows:
         return _nothing(kind, files.num_rows), np.zeros(files.num_rows, np.bool_)
     stats = stats.combine_chunks()

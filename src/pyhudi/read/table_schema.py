@@ -12,10 +12,12 @@ from pyhudi.format.columns import OPERATION
 from pyhudi.read.renames import LATEST_SCHEMA
 from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.meta import add_meta_columns, remove_meta_columns
+from pyhudi.schema.types import as_nullable
 from pyhudi.timeline.columns import newest_columns
 
 if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
+    from pyhudi.timeline.metadata import CommitMetadata
 
 CREATE_SCHEMA = "hoodie.table.create.schema"
 
@@ -44,6 +46,16 @@ def table_schema(table: PinnedTable, as_of: str | None = None) -> TableSchema | 
         return TableSchema(schema, has_history=bool(metadata.extra.get(LATEST_SCHEMA)), recorded=metadata.schema_json)
     text = table.config.properties.get(CREATE_SCHEMA)
     return TableSchema(_complete(table, from_avro(text))) if text else None
+
+
+def schema_after(table: PinnedTable, metadata: CommitMetadata) -> pa.Schema:
+    """The table's columns, all nullable, when a write is done whose commit will say ``metadata``."""
+    found = table_schema(table)
+    known = pa.schema([]) if found is None else found.schema
+    if metadata.schema_json is None:
+        return as_nullable(known)
+    written = add_meta_columns(remove_meta_columns(from_avro(metadata.schema_json)))
+    return as_nullable(pa.schema([*written, *(field for field in known if field.name not in written.names)]))
 
 
 def _complete(table: PinnedTable, recorded: pa.Schema) -> pa.Schema:

@@ -1,23 +1,34 @@
 """Indexes of the metadata table by name: what a request means, and whether the table can have it.
 
 Names are those of Apache Hudi's ``CREATE INDEX`` and ``DROP INDEX``: ``column_stats``, ``partition_stats``,
-``bloom_filters`` and ``record_index`` for those of which a table has one, a name of one's choice for a secondary index.
+``bloom_filters`` and ``record_index`` for those of which a table has one, a name of one's choice for secondary indexes
+and for expression indexes, which are statistics or bloom filters of the values of a function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pyhudi.config import Options, options
+from pyhudi.config.values import TableType
 from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.metadata import expressions
 from pyhudi.metadata.definitions import load_definitions
+from pyhudi.metadata.expressions import EXPR, KINDS, ExpressionIndex, expression_definition
 from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.indexdelta import RECORD_INDEX
-from pyhudi.metadata.secondary import SECONDARY, SecondaryIndex, can_be_indexed, is_secondary, partition_of
+from pyhudi.metadata.secondary import (
+    SECONDARY,
+    SecondaryIndex,
+    can_be_indexed,
+    is_secondary,
+    partition_of,
+    secondary_definition,
+)
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -25,7 +36,7 @@ if TYPE_CHECKING:
 
 BUILT_IN = (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
 """Indexes of which a table has at most one."""
-_EXPRESSION = "expr_index"
+_COLUMNS_KEY = options.METADATA_COLUMN_STATS_COLUMNS.key
 _KINDS = (SECONDARY, *BUILT_IN)
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
@@ -33,11 +44,13 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
     """An index that is to be built: its partition of the metadata table, its type, and the columns it is of (none for
-    those that a table has one of)."""
+    those that a table has one of); an ``expression`` index is ``given`` by options."""
 
     partition: str
     kind: str
     columns: tuple[str, ...] = ()
+    expression: ExpressionIndex | None = None
+    given: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(
@@ -52,23 +65,34 @@ class IndexRequest:
         kind = (using or (name if name in BUILT_IN else SECONDARY)).lower()
         if kind not in _KINDS:
             raise ConfigError(f"there is no index type {using!r}; there are {', '.join(_KINDS)}")
-        if "expr" in index_options or (kind != SECONDARY and kind != RECORD_INDEX and columns):
-            what = f"{kind} of {', '.join(columns) or 'a column'}"
-            raise UnsupportedTableError(
-                f"expression indexes ({what}) are not built here; {kind} without columns keeps those of the table"
-            )
+        if EXPR in index_options or (kind in KINDS and columns):
+            return cls._of_expression(name, columns, kind, index_options)
         if index_options:
             raise ConfigError(f"an index of type {kind} has no options {', '.join(sorted(index_options))}")
         if kind != SECONDARY:
             if name is not None and name != kind:
                 raise ConfigError(f"an index of type {kind} is called {kind}, not {name!r}: a table has one of them")
             return cls(kind, kind)
-        if not name or not set(name) <= _LETTERS:
-            raise ConfigError(f"a secondary index needs a name of letters, digits and underscores, not {name!r}")
-        if len(columns) != 1:
-            given = ", ".join(columns) or "none"
-            raise ConfigError(f"a secondary index is of one column; index {name!r} was given {given}")
-        return cls(partition_of(name), kind, tuple(columns))
+        return cls(partition_of(_named(name, columns, "a secondary index")), kind, tuple(columns))
+
+    @classmethod
+    def _of_expression(
+        cls, name: str | None, columns: Sequence[str], kind: str, index_options: Mapping[str, str]
+    ) -> IndexRequest:
+        if kind not in KINDS:
+            raise ConfigError(f"an expression index is one of {' or '.join(KINDS)}; say which by using=, not {kind!r}")
+        partition = expressions.partition_of(_named(name, columns, "an expression index"))
+        if EXPR not in index_options:
+            raise ConfigError(
+                f"{kind} of a column is an expression index, which needs index_options={{'{EXPR}': function}}; {kind} "
+                "without columns keeps those of the table"
+            )
+        given = {name: str(value) for name, value in index_options.items()}
+        given[EXPR] = given[EXPR].lower()
+        found = ExpressionIndex.of(partition, kind, columns[0], given)
+        if found.expression.function == expressions.IDENTITY and kind == COLUMN_STATS:
+            raise ConfigError(f"{kind} of a column itself are those of the table: add it to {_COLUMNS_KEY}")
+        return cls(partition, kind, tuple(columns), found, tuple(given.items()))
 
     def check(self, storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
         """Look whether the table can have the index.
@@ -77,6 +101,9 @@ class IndexRequest:
             UnsupportedTableError: it cannot.
             ConfigError: a column is unknown, or what the index needs is not there.
         """
+        if self.expression is not None:
+            _check_expression(self.expression, config, schema)
+            return
         if self.kind == PARTITION_STATS and not config.is_partitioned:
             raise UnsupportedTableError("partition_stats are kept of partitioned tables only; this one has none")
         if self.kind in (PARTITION_STATS, SECONDARY) and config.version < 8:
@@ -114,8 +141,46 @@ class IndexRequest:
 
     @property
     def needs_spark(self) -> bool:
-        """Whether its records are as many as the table's."""
-        return self.kind in (SECONDARY, RECORD_INDEX)
+        """Whether its records are as many as the table's, or of values that Spark computes."""
+        return self.kind in (SECONDARY, RECORD_INDEX) or self.expression is not None
+
+    def definition(self, version: int) -> dict[str, Any] | None:
+        """Its definition in a table of that version, where it is not declared by those who build it."""
+        if self.expression is not None:
+            return expression_definition(self.expression, dict(self.given), version)
+        return secondary_definition(self.partition, self.columns[0], version) if self.kind == SECONDARY else None
+
+
+def _named(name: str | None, columns: Sequence[str], what: str) -> str:
+    if not name or not set(name) <= _LETTERS:
+        raise ConfigError(f"{what} needs a name of letters, digits and underscores, not {name!r}")
+    if len(columns) != 1:
+        given = ", ".join(columns) or "none"
+        raise ConfigError(f"{what} is of one column; index {name!r} was given {given}")
+    return name
+
+
+def _check_expression(index: ExpressionIndex, config: TableConfig, schema: pa.Schema) -> None:
+    column = index.expression.column
+    if config.version < 8:
+        raise UnsupportedTableError(
+            f"tables of version {config.version} have no expression indexes; upgrade the table to version 8 or later"
+        )
+    if column not in schema.names:
+        raise ConfigError(f"there is no column {column!r} to be indexed; the table has {', '.join(schema.names)}")
+    if not expressions.can_be_indexed(index, schema.field(column).type, config.version):
+        raise UnsupportedTableError(
+            f"column {column!r} is of type {schema.field(column).type}: {index.expression} has no {index.kind}"
+        )
+    if not expressions.can_be_kept(index, config):
+        raise UnsupportedTableError(
+            f"{index.expression} cannot be told from files: column {column!r} is not in them, or a merger makes values "
+            "that are in none"
+        )
+    if index.kind == BLOOM_FILTERS and config.table_type is TableType.MERGE_ON_READ:
+        raise UnsupportedTableError(
+            "Apache Hudi cannot write to merge-on-read tables with bloom filters of an expression, so none are built"
+        )
 
 
 def indexes_of(storage: Storage, config: TableConfig) -> list[str]:
@@ -132,7 +197,7 @@ def partitions_to_drop(storage: Storage, config: TableConfig, name: str) -> list
         ConfigError: another index needs it.
     """
     known = indexes_of(storage, config)
-    found = [p for p in (name, partition_of(name), f"{_EXPRESSION}_{name}") if p in known][:1]
+    found = [p for p in (name, partition_of(name), expressions.partition_of(name)) if p in known][:1]
     if found == [COLUMN_STATS] and PARTITION_STATS in known:
         found.append(PARTITION_STATS)  # made of the same numbers, and built again with them
     needing = [p for p in known if is_secondary(p)]
@@ -154,4 +219,5 @@ def wanted_options(request: IndexRequest, opts: Options) -> dict[str, str]:
         BLOOM_FILTERS: {options.METADATA_BLOOM_ENABLE.key: "true"},
         RECORD_INDEX: {} if opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE) else records,
     }
-    return {column: "false", partition: "false", **asked.get(request.kind, {})}
+    mine = {} if request.expression is not None else asked.get(request.kind, {})
+    return {column: "false", partition: "false", **mine}

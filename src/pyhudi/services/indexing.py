@@ -18,7 +18,7 @@ from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.metadata.declare import declare_partitions, drop_partitions
 from pyhudi.metadata.indexdelta import RECORD_INDEX
 from pyhudi.metadata.maintain import build_wanted, is_enabled
-from pyhudi.metadata.secondary import SECONDARY, secondary_definition
+from pyhudi.metadata.secondary import SECONDARY
 from pyhudi.metadata.upkeep import Upkeep
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import table_schema
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from pyhudi.table.metaclient import TableMetaClient
 
 Builder = Callable[["LockedTable", IndexRequest], "TableConfig"]
-"""Builds the record index, or a secondary index, by an engine; returns the table's configuration. A record index is
-declared then, a secondary index is not."""
+"""Builds the record index, a secondary index or an expression index by an engine; returns the table's configuration. A
+record index is declared then, the others are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +123,8 @@ def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -
         if request.kind == SECONDARY and RECORD_INDEX not in config.metadata_partitions:
             request.check(storage, config, table.schema)  # it went along with a metadata table that was broken
         config = builder(at, request)
-    if request.kind == SECONDARY:
-        definition = secondary_definition(request.partition, request.columns[0], config.version)
+    definition = request.definition(config.version)
+    if definition is not None:
         config = declare_partitions(storage, config, [request.partition], {request.partition: definition})
     if request.partition not in config.metadata_partitions:
         raise UnsupportedTableError(f"{request.kind} cannot be kept of this table: no columns are known of it yet")

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -25,10 +25,24 @@ from pyhudi.write.context import TaskId
 from pyhudi.write.status import decode_stats, encode_stats
 
 if TYPE_CHECKING:
+    from pyhudi.metadata.indexdelta import IndexDelta
+    from pyhudi.table.config import TableConfig
     from pyhudi.table.metaclient import TableMetaClient
+    from pyhudi.timeline.metadata import CommitMetadata
 
 Runner = Callable[[CompactionJob], pa.Table]
 """Does the work of a job; returns the write stats."""
+
+
+@runtime_checkable
+class IndexKeeper(Protocol):
+    """A `Runner` that brings indexes of the metadata table up to date, too, those that take an engine."""
+
+    def index_delta(
+        self, client: TableMetaClient, config: TableConfig, instant: str, metadata: CommitMetadata
+    ) -> IndexDelta:
+        """Write what a compaction at ``instant`` has done to the indexes; ``metadata`` is what its commit will say."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +153,9 @@ def run_plan(client: TableMetaClient, plan: CompactionPlan, opts: Options, runne
             job = CompactionJob.of(PinnedTable.of(client), plan, opts, attempt=job.attempt)
         tx.to_inflight()
         stats = runner(job)
-        outcome = tx.commit(job.metadata(stats))
+        done = job.metadata(stats)
+        index = runner.index_delta(client, tx.config, tx.instant, done) if isinstance(runner, IndexKeeper) else None
+        outcome = tx.commit(done, index=index)
     if isinstance(outcome, Conflicted):
         if plan.is_log:
             return nothing

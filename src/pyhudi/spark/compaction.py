@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+from pyhudi.metadata.indexdelta import IndexDelta
 from pyhudi.services.job import CompactionJob
 from pyhudi.services.run import Runner, compact_one
+from pyhudi.spark.expressionindex import expression_delta
 from pyhudi.spark.failures import task_errors
 from pyhudi.write.columns import STATUS
 from pyhudi.write.context import TaskId
 from pyhudi.write.status import decode_stats
 
+if TYPE_CHECKING:
+    from pyhudi.table.config import TableConfig
+    from pyhudi.table.metaclient import TableMetaClient
+    from pyhudi.timeline.metadata import CommitMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRunner:
+    """Does the work of compactions on Spark, and keeps expression indexes."""
+
+    spark: SparkSession
+
+    def __call__(self, job: CompactionJob) -> pa.Table:
+        return _run(self.spark, job)
+
+    def index_delta(
+        self, client: TableMetaClient, config: TableConfig, instant: str, metadata: CommitMetadata
+    ) -> IndexDelta:
+        """Write what a compaction has done to expression indexes. May run a Spark job."""
+
+        def delta(config: TableConfig, only: Collection[str] | None = None) -> IndexDelta | None:
+            return expression_delta(self.spark, client, config, instant, metadata, only)
+
+        return replace(IndexDelta().and_(delta(config)), late=delta)
+
 
 def spark_runner(spark: SparkSession) -> Runner:
     """What does the work of compactions on that Spark."""
-
-    def run(job: CompactionJob) -> pa.Table:
-        return _run(spark, job)
-
-    return run
+    return SparkRunner(spark)
 
 
 def _run(spark: SparkSession, job: CompactionJob) -> pa.Table:

@@ -22,9 +22,7 @@ from pyhudi.metadata.initialize import initial_instant, prepare_folder
 from pyhudi.metadata.secondary import SecondaryIndex, can_be_indexed, secondary_indexes
 from pyhudi.read.merged import slice_context
 from pyhudi.read.pinned import PinnedTable
-from pyhudi.read.table_schema import table_schema
-from pyhudi.schema.arrow_avro import from_avro
-from pyhudi.schema.meta import add_meta_columns, remove_meta_columns
+from pyhudi.read.table_schema import schema_after, table_schema
 from pyhudi.schema.types import as_nullable
 from pyhudi.spark.secondarykeys import GroupChange, IndexTarget, write_changes
 from pyhudi.table.fsview import FileSystemView
@@ -89,7 +87,7 @@ def secondary_delta(
     partitions of the indexes that are asked for.
     """
     table = PinnedTable.of(client)
-    columns = _columns_after(table, metadata)
+    columns = schema_after(table, metadata)
     indexes = [
         index
         for index in secondary_indexes(client.storage, config)
@@ -109,16 +107,6 @@ def secondary_delta(
         target = IndexTarget(client.storage, instant, config.version, indexes, groups)
         stats = write_changes(spark, context, changes, target)
     return IndexDelta(frozenset(index.partition for index in indexes), stats)
-
-
-def _columns_after(table: PinnedTable, metadata: CommitMetadata) -> pa.Schema:
-    """The table's columns when the write is done."""
-    found = table_schema(table)
-    known = pa.schema([]) if found is None else found.schema
-    if metadata.schema_json is None:
-        return as_nullable(known)
-    written = add_meta_columns(remove_meta_columns(from_avro(metadata.schema_json)))
-    return as_nullable(pa.schema([*written, *(field for field in known if field.name not in written.names)]))
 
 
 def _context(table: PinnedTable, schema: pa.Schema, indexes: Sequence[SecondaryIndex], opts: Options) -> SliceContext:

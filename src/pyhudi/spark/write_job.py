@@ -18,6 +18,7 @@ from pyhudi.index.bucketing import Bucketing
 from pyhudi.keygen import KeySpec
 from pyhudi.metadata.indexdelta import RECORD_INDEX, IndexDelta
 from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.spark.expressionindex import expression_delta
 from pyhudi.spark.failures import spark_errors
 from pyhudi.spark.recorddelta import KeyChanges, index_delta
 from pyhudi.spark.secondaryindex import secondary_delta
@@ -122,7 +123,7 @@ class WriteJob:
         if nothing and not self.opts.get_typed(options.ALLOW_EMPTY_COMMIT):
             tx.abort()
             return WriteResult(self.storage.uri(), type_name(self.operation), created_table=self.client is None)
-        index = self._with_secondary(tx, metadata, index)
+        index = self._with_others(tx, metadata, index)
         agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
         outcome = tx.commit(metadata, planned_on=self.planned_on, agree_on_columns=agree, index=index)
         if isinstance(outcome, Conflicted):
@@ -137,16 +138,22 @@ class WriteJob:
             metadata.replaced if metadata.replaced is not None else WriteResult("", "").replaced,
         )
 
-    def _with_secondary(self, tx: Transaction, metadata: CommitMetadata, index: IndexDelta | None) -> IndexDelta | None:
-        """Bring secondary indexes up to date, if what they need, the record index, is."""
-        if self.client is None or index is None or RECORD_INDEX not in index.partitions:
+    def _with_others(self, tx: Transaction, metadata: CommitMetadata, index: IndexDelta | None) -> IndexDelta | None:
+        """Bring expression indexes up to date, and secondary indexes if what they need, the record index, is."""
+        if self.client is None:
             return index
         client, spark = self.client, self.df.sparkSession
+        before = index or IndexDelta()
 
-        def delta(config: TableConfig, only: Collection[str] | None = None) -> IndexDelta | None:
-            return secondary_delta(spark, client, config, self.opts, tx.timeline, tx.instant, metadata, only)
+        def delta(config: TableConfig, only: Collection[str] | None = None) -> IndexDelta:
+            found = IndexDelta()
+            if RECORD_INDEX in before.partitions:
+                found = found.and_(
+                    secondary_delta(spark, client, config, self.opts, tx.timeline, tx.instant, metadata, only)
+                )
+            return found.and_(expression_delta(spark, client, config, tx.instant, metadata, only))
 
-        return replace(index.and_(delta(tx.config)), late=delta)
+        return replace(before.and_(delta(tx.config)), late=delta)
 
 
 def _replaces(metadata: CommitMetadata) -> bool:

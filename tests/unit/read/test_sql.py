@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyhudi.metadata.expressions import Expression
 from pyhudi.read.filters import RowFilter, Term
 from pyhudi.read.sql import necessary
 
@@ -141,3 +142,59 @@ def test_conditions_of_many_parts():
     assert groups is not None
     assert len(groups) <= 64
     assert necessary(" or ".join(f"a = {n}" for n in range(100)), SCHEMA) is None
+
+
+EXPRESSIONS = {
+    "year": [("t", {})],
+    "from_unixtime": [("a", {"format": "yyyy-MM-dd"}), ("a", {})],
+    "lower": [("b", {})],
+    "trim": [("b", {})],
+    "ltrim": [("b", {"trimString": "x"})],
+    "substring": [("b", {"pos": "1", "len": "3"})],
+    "regexp_extract": [("b", {"pattern": "a(b)", "idx": "1"})],
+    "date_add": [("day", {"days": "-3"})],
+}
+KNOWN = {
+    (one := Expression.of(function, column, options)): one.type_of(SCHEMA.field(column).type)
+    for function, found in EXPRESSIONS.items()
+    for column, options in found
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("year(T) = 2020", [[("year(t)", "=", 2020)]]),
+        ("2020 < YEAR(`t`) and a > 3", [[("year(t)", ">", 2020), ("a", ">", 3)]]),
+        ("not year(t) <= 2019", [[("year(t)", ">", 2019)]]),
+        (
+            "year(t) between 2019 and 2020 or lower(b) = 'y'",
+            [[("year(t)", ">=", 2019), ("year(t)", "<=", 2020)], [("lower(b)", "=", "y")]],
+        ),
+        ("from_unixtime(a, 'yyyy-MM-dd') >= '2020'", [[("from_unixtime(a, 'yyyy-MM-dd')", ">=", "2020")]]),
+        ("from_unixtime(a) < '2020'", [[("from_unixtime(a, 'yyyy-MM-dd HH:mm:ss')", "<", "2020")]]),
+        ("lcase(b) like 'x%'", [[("lower(b)", ">=", "x"), ("lower(b)", "<", "y")]]),
+        ("trim(b) = 'a'", [[("trim(b, ' ')", "=", "a")]]),
+        ("trim(both from b) = 'a'", [[("trim(b, ' ')", "=", "a")]]),
+        ("trim(leading 'x' from b) = 'a'", [[("ltrim(b, 'x')", "=", "a")]]),
+        ("ltrim('x', b) is not null", [[("ltrim(b, 'x')", "!=", None)]]),
+        ("substr(b, 1, 3) in ('a', 'b')", [[("substring(b, 1, 3)", "in", ("a", "b"))]]),
+        ("regexp_extract(b, 'a(b)') is null", [[("regexp_extract(b, 'a(b)', 1)", "=", None)]]),
+        ("date_add(day, -3) > date '2020-01-01'", [[("date_add(day, -3)", ">", dt.date(2020, 1, 1))]]),
+        # other expressions, and what Spark casts for
+        ("year(day) = 2020", None),
+        ("year(t) + 1 = 2020", None),
+        ("year(t) = '2020'", None),
+        ("lower(upper(b)) = 'x'", None),
+        ("ltrim(b, 'x') = 'a'", None),
+        ("ltrim('y', b) = 'a'", None),
+        ("substring(b, 1) = 'a'", None),
+        ("from_unixtime(a, 'yyyy') = '2020'", None),
+        ("from_unixtime(a, b) = '2020'", None),
+        ("month(t) = 3", None),
+    ],
+)
+def test_expressions_that_are_known(text: str, groups: list[list[tuple[str, str, Any]]] | None) -> None:
+    found = necessary(text, SCHEMA, KNOWN)
+    assert found == (None if groups is None else tuple(tuple(Term(*term) for term in group) for group in groups))
+    assert "(" not in str([term.column for group in necessary(text, SCHEMA) or () for term in group])

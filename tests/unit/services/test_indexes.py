@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyhudi.errors import ConfigError, HudiError, UnsupportedTableError
+from pyhudi.errors import ConfigError, HudiError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.services.indexes import IndexRequest
 from tests.golden.expected import unpack
@@ -25,8 +25,19 @@ DEFINITIONS = ".hoodie/.index_defs/index.json"
         ("bloom_filters", (), "BLOOM_FILTERS", {}, "bloom_filters"),
         ("idx_a", ("a",), None, {}, "secondary_index_idx_a"),
         ("idx_a", ("a",), "secondary_index", {}, "secondary_index_idx_a"),
-        ("idx_a", ("a",), "column_stats", {"expr": "year"}, UnsupportedTableError),
-        ("idx_a", ("a",), "bloom_filters", {}, UnsupportedTableError),
+        ("idx_a", ("a",), "column_stats", {"expr": "year"}, "expr_index_idx_a"),
+        ("idx_a", ("a",), "Bloom_Filters", {"expr": "LOWER", "fpp": "0.01"}, "expr_index_idx_a"),
+        ("idx_a", ("a",), "column_stats", {"expr": "substring", "pos": "1", "len": "3"}, "expr_index_idx_a"),
+        ("idx_a", ("a",), "column_stats", {"expr": "identity"}, ConfigError),
+        ("idx_a", ("a",), "bloom_filters", {"expr": "identity"}, "expr_index_idx_a"),
+        ("idx_a", ("a",), "column_stats", {"expr": "lower", "fpp": "0.01"}, ConfigError),
+        ("idx_a", ("a",), "column_stats", {"expr": "substring", "pos": "1"}, ConfigError),
+        ("idx_a", ("a",), "column_stats", {"expr": "substring", "pos": "one", "len": "3"}, ConfigError),
+        ("idx_a", ("a",), "column_stats", {"expr": "split", "pattern": ","}, ConfigError),
+        ("idx_a", ("a", "b"), "column_stats", {"expr": "year"}, ConfigError),
+        ("idx_a", ("a",), None, {"expr": "year"}, ConfigError),
+        (None, ("a",), "column_stats", {"expr": "year"}, ConfigError),
+        ("idx_a", ("a",), "bloom_filters", {}, ConfigError),
         ("idx_a", ("a",), "lucene", {}, ConfigError),
         ("idx_a", ("a", "b"), None, {}, ConfigError),
         ("idx_a", ("a",), None, {"colour": "red"}, ConfigError),
@@ -56,6 +67,12 @@ def test_indexes_of_a_table_that_apache_hudi_made(tmp_path: Path) -> None:
     assert f"{SECONDARY}: 2 record keys" in found.plan().skipped
     scan = table.scan([("name", "=", "Upd4")], ["id"], read_optimized=True)
     assert scan.to_arrow()["id"].to_pylist() == ["k004"], "the base file has it, the index does not"
+    for when, files in (("< '2023-01-01'", 0), ("= '2024-07-04'", 1), ("> '2024-08-01'", 0)):
+        plan = table.scan(filter=f"FROM_UNIXTIME(ts, 'yyyy-MM-dd') {when}", read_optimized=True).plan()
+        assert plan.tasks.num_rows == files, plan
+        assert "expr_index_idx_day: " in str(plan.skipped)
+    plan = table.scan(filter="from_unixtime(ts, 'yyyy') = '1999' or qty = 3 and year(ts) = 1").plan()
+    assert plan.partitions == ["a", "b"], "no index is of these expressions"
     with pytest.raises(ConfigError, match=SECONDARY):
         services.drop_index("record_index")
     with pytest.raises(ConfigError, match="already"):
@@ -85,3 +102,27 @@ def _as_apache_hudi(text: str, gone: str) -> str:
     start = text.index(f'    "{gone}"')
     end = text.index("\n    },\n", start) + len("\n    },\n")
     return text[:start] + text[end:]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"indexFunction": "soundex", "indexOptions": {"expr": "soundex"}},
+        {"indexFunction": "year"},
+        {"indexType": "lucene"},
+        {"sourceFields": ["ts", "qty"]},
+        {"indexOptions": {"expr": "from_unixtime", "format": "dd.MM.yyyy"}},
+        {"version": "V3"},
+    ],
+)
+def test_an_expression_index_of_an_unknown_form_leaves_nothing_out(tmp_path: Path, change: dict[str, Any]) -> None:
+    golden = Path(unpack("v9_mor_meta_all", tmp_path).path)
+    where = "from_unixtime(ts, 'yyyy-MM-dd') < '2001' or from_unixtime(ts, 'dd.MM.yyyy') = '01.01.2001'"
+    scan = HudiTable.for_path(str(golden)).scan(filter=where.partition(" or ")[0], read_optimized=True)
+    assert not scan.plan().tasks.num_rows
+    known = json.loads((golden / DEFINITIONS).read_text())
+    known["indexDefinitions"]["expr_index_idx_day"].update(change)
+    (golden / DEFINITIONS).write_text(json.dumps(known))
+    plan = HudiTable.for_path(str(golden)).scan(filter=where, read_optimized=True).plan()
+    assert plan.tasks.num_rows == 2
+    assert not any(" out, by from_unixtime" in line for line in plan.skipped)

@@ -1,0 +1,103 @@
+"""The conditions of a filter, and where files or partitions cannot meet them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.config.values import MergeMode
+from pyhudi.errors import QueryError
+from pyhudi.read.bounds import Bounds, Mask, excluded
+from pyhudi.read.filters import Term, resolve_column
+from pyhudi.read.sql import Groups
+from pyhudi.read.statistics import has_order
+from pyhudi.schema.columns import RECORD_KEY
+from pyhudi.schema.meta import is_meta_column
+
+if TYPE_CHECKING:
+    from pyhudi.table.config import TableConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a table's columns let be said of conditions.
+
+    ``path_columns`` have their values from paths. ``unchanged``: columns of which statistics by name are right; None:
+    all.
+    """
+
+    config: TableConfig
+    schema: pa.Schema
+    path_columns: tuple[str, ...] = ()
+    unchanged: frozenset[str] | None = None
+
+    def masks(
+        self, terms: Mapping[Term, str], bounds_of: Callable[[str, pa.DataType], Bounds], *, sure: bool = False
+    ) -> dict[Term, Mask]:
+        """Where no row meets each of some terms; ``sure`` asks that there be no nulls."""
+        bounds: dict[str, Bounds] = {}
+        masks: dict[Term, Mask] = {}
+        for term, name in terms.items():
+            if name not in bounds:
+                bounds[name] = bounds_of(name, self._type(term))
+            mask = excluded(term, bounds[name])
+            masks[term] = mask & bounds[name].no_nulls if sure else mask
+        return masks
+
+    def with_statistics(self, terms: Iterable[Term]) -> dict[Term, str]:
+        """Conditions on columns that can have statistics, with the names of the columns there."""
+        found: dict[Term, str] = {}
+        for term in terms:
+            if not isinstance(term.value, Hashable):
+                continue
+            try:
+                steps = resolve_column(term.column, self.schema)
+            except QueryError:
+                continue
+            name = ".".join(steps)
+            if (is_meta_column(name) and name != RECORD_KEY) or steps[0] in self.path_columns or self.is_changed(name):
+                continue
+            if not has_order(self._type(term)) or (term.value is None and len(steps) > 1):
+                continue
+            found[term] = name
+        return found
+
+    def is_changed(self, name: str) -> bool:
+        """Whether files may have another column under the name of a column."""
+        return self.unchanged is not None and name not in self.unchanged and name != RECORD_KEY
+
+    def _type(self, term: Term) -> pa.DataType:
+        steps = resolve_column(term.column, self.schema)
+        kind: Any = self.schema
+        return reduce(lambda inside, step: inside.field(step).type, steps, kind)
+
+    def has_sound_partition_stats(self, term: Term) -> bool:
+        """Whether every file with values surely has a part in them: files without statistics have none, and those are
+        files with long texts, and with what is not a number."""
+        kind = self._type(term)
+        fixed = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
+        return fixed and term.value is not None and "." not in term.column and self.is_kept_by_merging(term)
+
+    def is_kept_by_merging(self, term: Term) -> bool:
+        """Whether the values of merged rows are those of their files."""
+        keys = (*self.config.record_keys, RECORD_KEY)
+        return self.config.merge_mode is not MergeMode.CUSTOM or term.column in keys
+
+
+def in_no_group(groups: Groups, masks: Mapping[Term, Mask], count: int) -> Mask:
+    """What no group of conditions can be met in, of so many."""
+    if not groups:
+        return np.zeros(count, np.bool_)
+    out = np.ones(count, np.bool_)
+    for group in groups:
+        of_group = np.zeros(count, np.bool_)
+        for term in group:
+            if isinstance(term.value, Hashable) and term in masks:
+                of_group |= masks[term]
+        out &= of_group
+    return out

@@ -1,0 +1,132 @@
+"""Expression indexes on Spark: built of what a table holds, and kept up to date by its writes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.format.bounds import leaf_type
+from pyhudi.metadata.commits import files_of_commit
+from pyhudi.metadata.deltas import Records, write_group_delta
+from pyhudi.metadata.expressions import ExpressionIndex, can_be_indexed, can_be_kept, expression_indexes
+from pyhudi.metadata.expressionstats import expression_records
+from pyhudi.metadata.groups import group_slices
+from pyhudi.metadata.home import BLOOM_FILTERS, metadata_timeline
+from pyhudi.metadata.indexdelta import IndexDelta
+from pyhudi.metadata.initialize import build_partition, group_count, logs_stand_alone, table_contents
+from pyhudi.metadata.upkeep import Upkeep
+from pyhudi.read.pinned import PinnedTable
+from pyhudi.read.table_schema import schema_after
+from pyhudi.spark.expressions import check_expression, summaries
+
+if TYPE_CHECKING:
+    from pyhudi.services.indexing import LockedTable
+    from pyhudi.storage import Storage
+    from pyhudi.table.config import TableConfig
+    from pyhudi.table.metaclient import TableMetaClient
+    from pyhudi.timeline.metadata import CommitMetadata
+
+_log = logging.getLogger(__name__)
+
+
+def build_expression_index(spark: SparkSession, table: LockedTable, index: ExpressionIndex) -> None:
+    """Build an expression index of what the table holds; it is not declared here. Runs a Spark job.
+
+    Raises:
+        ConfigError: Spark has no such function of a column of that type.
+        UnsupportedTableError: some of the values are null, and are to be in bloom filters.
+    """
+    storage, config = table.storage, table.config
+    check_expression(spark, index.expression, table.schema)
+    upkeep = Upkeep(storage, table.opts, table.data, table.completion)
+    live = table_contents(storage, config, table.data).live
+    newest = pc.max(live["instant"]).as_py() or ""
+    (records,) = _records(spark, storage, config, live, [index], table.schema, newest, first=True)
+    if records is None:
+        raise UnsupportedTableError(
+            f"{index.expression} is null in some rows: Apache Hudi cannot keep bloom filters of such values; build "
+            "column_stats of them"
+        )
+    build_partition(upkeep, config, index.partition, group_count(index.partition, table.opts), records)
+
+
+def expression_delta(
+    spark: SparkSession,
+    client: TableMetaClient,
+    config: TableConfig,
+    instant: str,
+    metadata: CommitMetadata,
+    only: Collection[str] | None = None,
+) -> IndexDelta | None:
+    """Write what a write at ``instant`` has done to the expression indexes; None when the table has none that are kept
+    here. Runs a Spark job.
+
+    ``config`` is the table's as it is now, ``metadata`` what the commit is going to say. ``only``: the partitions of
+    the indexes that are asked for. Indexes whose values cannot be computed are left out, so that they are taken out of
+    use.
+    """
+    storage = client.storage
+    asked = [one for one in expression_indexes(storage, config) if only is None or one.partition in only]
+    columns = schema_after(PinnedTable.of(client), metadata) if asked else pa.schema([])
+    indexes = [
+        index
+        for index in asked
+        if can_be_kept(index, config)
+        and can_be_indexed(index, leaf_type(columns, index.expression.column), config.version)
+    ]
+    if not indexes:
+        return None
+    names = [index.partition for index in indexes]
+    try:
+        found = _records(spark, storage, config, files_of_commit(metadata), indexes, columns, instant)
+        kept = {name: records for name, records in zip(names, found, strict=True) if records is not None}
+        stats = _written(storage, config, kept, instant)
+    except Exception as failure:  # of Spark's functions, too, which may refuse a value
+        _log.warning("%s of %s cannot be kept: %s", ", ".join(names), storage.root, failure)
+        return None
+    return IndexDelta(frozenset(kept), stats)
+
+
+def _written(
+    storage: Storage, config: TableConfig, records: Mapping[str, Records], instant: str
+) -> list[dict[str, Any]]:
+    """Write the records of each partition of the metadata table; returns the write stats of the files."""
+    own = metadata_timeline(storage, config.version).timeline
+    stats = []
+    for partition, part in records.items():
+        groups = group_slices(storage, own, partition, config.version)
+        for number, some in part.by_group(len(groups)).items():
+            stats.append(write_group_delta(storage, partition, groups[number], instant, config.version, some))
+    return stats
+
+
+def _records(
+    spark: SparkSession,
+    storage: Storage,
+    config: TableConfig,
+    files: pa.Table,
+    indexes: Sequence[ExpressionIndex],
+    columns: pa.Schema,
+    instant: str,
+    *,
+    first: bool = False,
+) -> list[Records | None]:
+    """The records of indexes for files, index by index; None where there can be no bloom filters of its values."""
+    if not files.num_rows:
+        return [Records() for _ in indexes]
+    found = summaries(spark, storage, files, indexes, columns)
+    mine, logs_count = files.take(found["number"]), logs_stand_alone(config)
+
+    def records(index: ExpressionIndex) -> Records | None:
+        kept = found[index.partition].combine_chunks()
+        if index.kind == BLOOM_FILTERS and kept.field("text").null_count:
+            return None
+        return expression_records(index, mine, kept, config.version, instant, logs_count=logs_count, first=first)
+
+    return [records(index) for index in indexes]
