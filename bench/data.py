@@ -23,6 +23,8 @@ from bench.jars import ROOT
 
 KEYS = ("l_orderkey", "l_linenumber")
 PARTITION = "l_shipyear"
+POINT = ("l_orderkey", "l_linenumber", "l_quantity", "l_comment", PARTITION)
+"""What is asked of a row that is looked up by key."""
 NEW_SHARE = 0.001
 SHARES = {"upsert_1": 0.01, "upsert_10": 0.10}
 """Corrections of copy-on-write tables."""

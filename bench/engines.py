@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
 
-from bench.data import KEYS, PARTITION
+from bench.data import KEYS, PARTITION, POINT
 from bench.jars import class_path
 
 COMMON = {
@@ -64,6 +65,15 @@ class Engine(ABC):
     def read(self, path: Path) -> DataFrame:
         """The current rows."""
 
+    def find(self, path: Path, order: int, line: int) -> DataFrame:
+        """The row of a key, found by whatever index there is."""
+        return self.read(path).where((col("l_orderkey") == order) & (col("l_linenumber") == line))
+
+    def find_alone(self, path: Path, order: int, line: int) -> list[list[str]] | None:
+        """The same without Spark; None where there is no way."""
+        del path, order, line
+        return None
+
     def compact(self, path: Path) -> None:
         """Put what merge-on-read upserts have left into data files."""
         raise TypeError(f"{self.label} has nothing to compact: {path}")
@@ -71,6 +81,7 @@ class Engine(ABC):
     def read_optimized(self, path: Path) -> DataFrame | None:
         """The rows of data files alone, without later deltas; None where there is no such query."""
         del path
+        return None
 
     def copy(self, source: Path, target: Path) -> Path:
         """A fresh table like ``source`` for one repetition: at ``target``, or where the engine can have it."""
@@ -148,6 +159,18 @@ class Ours(HudiDataFrames):
 
         super().start(pyhudi.configure_spark(builder))
         pyhudi.activate(self.spark)
+
+    def find(self, path: Path, order: int, line: int) -> DataFrame:
+        from pyhudi import HudiTable
+
+        key = f"l_orderkey:{order},l_linenumber:{line}"
+        return HudiTable.for_path(str(path)).scan([("_hoodie_record_key", "=", key)]).to_spark(self.spark)
+
+    def find_alone(self, path: Path, order: int, line: int) -> list[list[str]] | None:
+        from pyhudi import HudiTable
+
+        found = HudiTable.for_path(str(path)).lookup([f"l_orderkey:{order},l_linenumber:{line}"], list(POINT))
+        return sorted([str(cell) for cell in row.values()] for row in found.to_pylist())
 
     def compact(self, path: Path) -> None:
         from pyhudi import HudiTable

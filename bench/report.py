@@ -21,6 +21,8 @@ WORK = {
     "record_first_upsert_1": "upsert 1 % that builds the record index",
     "record_upsert_1": "upsert 1 % with the record index",
     "record_upsert_10": "upsert 10 % with the record index",
+    "record_point": "point lookup by key with the record index",
+    "record_key": "the same without Spark",
     "compaction": "compaction after merge-on-read upserts",
     "mor_scan_1": "merge-on-read scan after one delta of 1 %",
     "mor_scan_5": "merge-on-read scan after five",
@@ -83,6 +85,7 @@ GOALS = (
         for goal in (Goal(f"bucket_{work}", 0.3, ("hudi",)), Goal(f"bucket_{work}", 0.6, ("iceberg",), f"mor_{work}"))
     ),
     *(Goal(f"record_{work}", 0.3, ("hudi",)) for work in ("first_upsert_1", "upsert_1", "upsert_10")),
+    Goal("record_point", 0.5, ("hudi",)),
     Goal("compaction", 0.4, ("hudi",)),
     Goal("compaction", 1.0, ("delta",)),
     *(

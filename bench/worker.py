@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, count
 from pyspark.sql.functions import sum as total
 
-from bench.data import PARTITION, SHARES, SMALL_SHARES, Dataset
+from bench.data import PARTITION, POINT, SHARES, SMALL_SHARES, Dataset
 from bench.deltas import read_after_deltas
 from bench.engines import ENGINES, Engine, settings
 
@@ -110,13 +110,15 @@ def _reads(engine: Engine, data: Dataset, table: Path, repeat: int, reporter: Re
 
     def point(keys: tuple[int, int]) -> list[list[str]]:
         order, line = keys
-        found = engine.read(table).where((col("l_orderkey") == order) & (col("l_linenumber") == line))
-        columns = ["l_orderkey", "l_linenumber", "l_quantity", "l_comment", PARTITION]
-        return sorted([str(cell) for cell in row] for row in found.select(*columns).collect())
+        return _shown(engine.read(table).where((col("l_orderkey") == order) & (col("l_linenumber") == line)))
 
     reporter.measure("scan", repeat, scan, lambda turn: turn)
     reporter.measure("partition", repeat, year, lambda turn: turn)
     reporter.measure("point", repeat, point, lambda turn: data.lookups[turn % len(data.lookups)])
+
+
+def _shown(found: DataFrame) -> list[list[str]]:
+    return sorted([str(cell) for cell in row] for row in found.select(*POINT).collect())
 
 
 def _upserts(
@@ -201,6 +203,17 @@ def _record_upserts(engine: Engine, data: Dataset, table: Path, folder: Path, re
     indexed = engine.copy(table, folder / "db" / "records")
     engine.upsert(engine.spark.read.parquet(str(data.upsert("upsert_02"))), indexed)
     _upserts(engine, data, indexed, folder, repeat, reporter, SHARES, "record_")
+
+    def point(keys: tuple[int, int]) -> list[list[str]]:
+        return _shown(engine.find(indexed, *keys))
+
+    def alone(keys: tuple[int, int]) -> list[list[str]] | None:
+        return engine.find_alone(indexed, *keys)
+
+    lookups = repeat * LOOKUPS_MORE
+    reporter.measure("record_point", lookups, point, lambda turn: data.lookups[turn % len(data.lookups)])
+    if engine.find_alone(indexed, *data.lookups[0]) is not None:
+        reporter.measure("record_key", lookups, alone, lambda turn: data.lookups[turn % len(data.lookups)])
     engine.index = {}
 
 
