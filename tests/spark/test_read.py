@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 from tests.tables import HandMadeTable, at
 from tests.unit.storage.s3_server import running_s3_server
 
@@ -111,6 +113,32 @@ def test_values_of_folders_change_nothing_but_the_work(spark, plain_years):
     folders, held = load(spark, plain_years), load(spark, plain_years, **FILE)
     assert folders.schema == held.schema
     assert values(folders, *held.columns) == values(held, *held.columns)
+
+
+@pytest.mark.parametrize("style", [HIVE, {}], ids=["hive", "plain"])
+@pytest.mark.parametrize(
+    ("old", "new", "first", "texts"),
+    [
+        (pa.decimal128(10, 2), pa.decimal128(14, 4), Decimal("1.50"), ("1.5", "1.50", "1.5000")),
+        (pa.int32(), pa.int64(), 7, ("7",)),
+    ],
+    ids=["decimal", "int"],
+)
+def test_a_partition_column_with_a_wider_type(spark, tmp_path, style, old, new, first, texts):
+    """Names of folders tell values of the table's type, also above files from before it was widened."""
+    schema = pa.schema([("id", pa.string()), ("p", old)])
+    table = HandMadeTable(tmp_path / "t", 9, "p", schema, style)
+    prefix = "p=" if style else ""
+    for n, text in enumerate(texts):
+        table.write(10 + n, {(prefix + text, f"f{n}"): [{"id": f"k{n}", "p": first}]})
+    wider = pa.schema([("id", pa.string()), ("p", new)])
+    last = Decimal("2.1234") if pa.types.is_decimal(new) else 2**40
+    table.write(20, {(f"{prefix}{last}", "f9"): [{"id": "new", "p": last}]}, schema=wider)
+    expected = sorted([*((f"k{n}", first) for n in range(len(texts))), ("new", last)])
+    for more in ({}, PATH, FILE):
+        assert values(load(spark, table, **more), "id", "p") == expected
+        assert values(load(spark, table, **more).where(sf.col("p") == sf.lit(last)), "id") == [("new",)]
+        assert len(values(load(spark, table, **more).where(sf.col("p") == first), "id")) == len(texts)
 
 
 def test_other_partitions_are_skipped_by_statistics_of_files(spark, plain_years, capsys):

@@ -102,6 +102,26 @@ def test_event_time(spark, tmp_path, positions):
     assert "k4" not in {key for (key,) in values(load(spark, table), "id")}
 
 
+@pytest.mark.parametrize("style", [HIVE, {}], ids=["hive", "plain"])
+def test_folders_with_colons(spark, tmp_path, style):
+    """Hadoop takes a colon for the end of a scheme, in folders that are mounted."""
+    table = HandMadeTable(tmp_path / "t", 9, schema=SCHEMA, properties={**MOR, **style})
+    names = {p: f"p={p}" if style else p for p in ("10:30", "11:45", "noon")}
+    table.write(
+        10,
+        {(name, f"f{p[:2]}"): [row(f"{p}-{i}", i, p=p) for i in range(3)] for p, name in names.items()},
+        action=Action.DELTA_COMMIT,
+    )
+    logs = {(name, f"f{p[:2]}"): [row(f"{p}-1", 9, "log", p)] for p, name in names.items()}
+    table.log(20, logs, base=10, positions=True)
+    check(spark, table)
+    assert values(load(spark, table).where("p = '10:30'"), "id", "w") == [
+        ("10:30-0", "base"),
+        ("10:30-1", "log"),
+        ("10:30-2", "base"),
+    ]
+
+
 def test_slices_of_logs_alone(spark, tmp_path):
     table = make(tmp_path)
     table.log(20, {("c", "f9"): [row("x", 1, "log", "c"), row("y", 1, "log", "c")]})

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
-from pyhudi.spark.folders import Folders
+from pyhudi.spark.folders import Folders, allow_mounts
 from pyhudi.spark.settings import session_setting
 
 _GLOB_CHARACTERS = re.compile(r"([\\{}\[\]*?])")
@@ -35,7 +35,9 @@ class FileReader:
     def __init__(self, spark: SparkSession, schema: StructType, folders: Folders | None = None) -> None:
         self._spark = spark
         self._schema = schema
-        self._options = {} if folders is None else {"basePath": escape_glob(folders.base_path), **folders.options}
+        self._options = {} if folders is None else {"basePath": escape_glob(folders.base_path)}
+        if folders is not None and folders.mounted:
+            allow_mounts(spark)
         self._readers: dict[str, DataFrameReader] = {}
 
     def read(self, uris: Sequence[str]) -> DataFrame:

@@ -23,7 +23,8 @@ import xxhash
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from pyhudi.spark.native import FILE_NUMBER, ROW_NUMBER
+from pyhudi.spark.folders import FILE_NUMBER
+from pyhudi.spark.native import ROW_NUMBER
 
 _PLACE, _WORDS = "_pyhudi_place", "_pyhudi_words"
 _KEY = "_pyhudi_hidden_of"

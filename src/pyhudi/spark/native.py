@@ -20,6 +20,7 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 from pyhudi.errors import QueryError
 from pyhudi.read.file_schemas import FilePart, file_parts
 from pyhudi.spark.files import FileReader, cannot_reach, read_settings
+from pyhudi.spark.folders import FILE_NUMBER
 from pyhudi.spark.partition_columns import PartitionColumns, partition_columns
 from pyhudi.spark.types import spark_schema
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
     from pyhudi.read.plan import ScanPlan
 
-FILE_NUMBER, ROW_NUMBER = "_pyhudi_file", "_pyhudi_row"
+ROW_NUMBER = "_pyhudi_row"
 _PLANNERS = 4
 """Threads that ask Spark for the parts of a query; most of their time is waiting for it."""
 
@@ -65,7 +66,7 @@ def read_natively(
         return None
     if numbers is not None:
         plan = replace(plan, tasks=plan.tasks.append_column(FILE_NUMBER, [numbers.of(plan.tasks["base_path"])]))
-    ways = partition_columns(table, plan, settings, FILE_NUMBER if numbers else None)
+    ways = partition_columns(table, plan, settings, numbered=numbers is not None)
     if ways is None:
         if required:
             raise QueryError(
@@ -129,20 +130,23 @@ class _PartReader:
         if way.folders is None:
             rows = self._files.read([self._table.storage.uri(path) for path in tasks["base_path"].to_pylist()])
         else:
-            rows = FileReader(self._spark, self._with_number(way), way.folders).read(way.uris(tasks))
-        changed = dict(self._changed)
+            rows = FileReader(self._spark, self._in_folders(way), way.folders).read(way.uris(tasks))
+        changed = {name: column for name, column in self._changed.items() if name not in way.told}
         if self._numbers is not None:
-            changed |= {} if way.number else {FILE_NUMBER: self._numbers.column()}
+            changed |= {} if way.numbered else {FILE_NUMBER: self._numbers.column()}
             changed[ROW_NUMBER] = sf.col("_metadata.row_index")
         # a select costs calls to the JVM for each column, milliseconds in all. Spark puts the columns of folders last
-        held = [*self._schema.names, *([way.number] if way.number else [])]
+        held = [*self._schema.names, *([FILE_NUMBER] if way.numbered else [])]
         if self._as_named and (way.folders is None or rows.columns == held):
             return rows.withColumns(changed) if changed else rows
         names = [*self._schema.names, *([FILE_NUMBER, ROW_NUMBER] if self._numbers else [])]
         return rows.select(*(changed[n].alias(n) if n in changed else quoted(n) for n in names))
 
-    def _with_number(self, way: PartitionColumns) -> StructType:
-        return self._held if way.number is None else StructType([*self._held, StructField(way.number, LongType())])
+    def _in_folders(self, way: PartitionColumns) -> StructType:
+        """What is read: folders tell values of the table's types, whatever the files have."""
+        own = {f.name: f for f in spark_schema(self._schema)}
+        fields = [own[f.name] if f.name in way.told else f for f in self._held]
+        return StructType([*fields, StructField(FILE_NUMBER, LongType())] if way.numbered else fields)
 
 
 def _changed(field: pa.Field, name: str | None, held: pa.Schema) -> Column | None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.values import PartitionValues
 from pyhudi.keygen.paths import partition_fields
-from pyhudi.spark.folders import Folders, can_be_mounted, level, mounted
+from pyhudi.spark.folders import FILE_NUMBER, Folders, can_be_mounted, level, mounted
 
 if TYPE_CHECKING:
     from pyhudi.read.pinned import PinnedTable
@@ -39,73 +39,82 @@ _READ_AS_TEXT = (
 class PartitionColumns:
     """How the partition columns of some partitions are had.
 
-    ``folders``: Spark takes them from names of folders; ``levels`` are those that are mounted above the files, one
-    array with an element for each partition for each column. Without ``folders``, files hold the columns.
-    ``number``: the column that numbers files, if Spark has it from folders, too.
+    ``folders``: Spark takes columns from their names: ``told``, the partition columns, which files hold otherwise, and
+    if ``numbered``, the number of each file. ``levels`` are folders that are mounted above the files, for each column
+    an array with an element for each partition.
     """
 
     partitions: pa.Array
     folders: Folders | None = None
+    told: frozenset[str] = frozenset()
     levels: tuple[pa.Array, ...] = ()
-    number: str | None = None
+    numbered: bool = False
 
     def uris(self, tasks: pa.Table) -> list[str]:
         """The addresses of some of the partitions' files."""
         assert self.folders is not None
         at = pc.index_in(tasks["partition"], value_set=self.partitions)
         levels = [each.take(at.combine_chunks()) for each in self.levels]
-        if self.number is not None:
-            levels.append(level(self.number, tasks[self.number].combine_chunks()))
-        return self.folders.uris(tasks["base_path"].combine_chunks(), levels)
+        numbers = level(FILE_NUMBER, tasks[FILE_NUMBER].combine_chunks()) if self.numbered else None
+        return self.folders.uris(tasks["base_path"].combine_chunks(), levels, numbers)
 
 
 def partition_columns(
-    table: PinnedTable, plan: ScanPlan, settings: Options, number: str | None
+    table: PinnedTable, plan: ScanPlan, settings: Options, *, numbered: bool
 ) -> list[PartitionColumns] | None:
     """The plan's partitions, split by where their partition columns come from; None when Spark cannot get at some
-    values: partition columns that it finds neither in path nor file. ``number``: the column of tasks that numbers
-    files, which is to be had from folders, too, if possible."""
+    values: partition columns that it finds neither in path nor file. ``numbered``: tasks have numbers of files, which
+    are to be had from folders, too, if possible."""
     every = plan.partition_values["partition"].combine_chunks()
     fields = [f.name for f in partition_fields(table.config)]
+    root = table.storage.uri()
     forced = bool(plan.path_columns)
     wish = settings.get_typed(options.READ_PARTITION_VALUES)
-    if wish is PartitionValues.FILE or not can_be_mounted([number or "", *fields]):
-        number = None
+    numbered = numbered and wish is not PartitionValues.FILE and can_be_mounted(root)
     ways: list[PartitionColumns] = []
-    if forced or (wish is not PartitionValues.FILE and (number or wish is PartitionValues.PATH or len(every) > 1)):
-        ways = _with_values(table, plan, fields, number, forced=forced)
+    if forced or (wish is not PartitionValues.FILE and (numbered or wish is PartitionValues.PATH or len(every) > 1)):
+        ways = _with_values(table, plan, fields, numbered=numbered, forced=forced)
     rest = _without(every, ways)
     if forced:
         return None if len(rest) else ways
-    if number:
-        free = rest.filter(_free(rest))
-        ways += [PartitionColumns(free, mounted(table.storage.uri(), [number]), (), number)] if len(free) else []
+    if numbered:
+        ways += _some(PartitionColumns(rest.filter(_free(rest)), mounted(root), numbered=True))
         rest = _without(rest, ways)
-    return [*ways, PartitionColumns(rest)] if len(rest) else ways
+    return [*ways, *_some(PartitionColumns(rest))]
+
+
+def _some(*ways: PartitionColumns) -> list[PartitionColumns]:
+    return [way for way in ways if len(way.partitions)]
 
 
 def _with_values(
-    table: PinnedTable, plan: ScanPlan, fields: list[str], number: str | None, *, forced: bool
+    table: PinnedTable, plan: ScanPlan, fields: list[str], *, numbered: bool, forced: bool
 ) -> list[PartitionColumns]:
-    """The way by folders that tell values, if any partition can go it."""
+    """The ways by folders that tell values, if any partition can go one."""
     if not fields or not all(f in plan.schema.names and _reads_as_text(plan.schema.field(f).type) for f in fields):
         return []
-    root = table.storage.uri()
+    root, told = table.storage.uri(), frozenset(fields)
     values = plan.partition_values
     if not forced:
         values = values.filter(reduce(pc.and_, (values[f"exact_{i}"] for i in range(len(fields)))))
     partitions = values["partition"].combine_chunks()
     if table.config.hive_style:
-        usable = partitions.filter(_decodable(partitions, fields, encoded=table.config.url_encode))
-        folders, levels = mounted(root, [number]) if number else Folders(root), ()
-    elif can_be_mounted(fields):
-        usable = pc.and_(_free(partitions), _can_be_told(values, fields))
-        values, usable = values.filter(usable), partitions.filter(usable)
-        folders = mounted(root, [*fields, number] if number else fields)
-        levels = tuple(level(f, values[f].combine_chunks()) for f in fields)
-    else:
+        decodable = _decodable(partitions, fields, encoded=table.config.url_encode)
+        partitions = partitions.filter(decodable)
+        partitions = partitions.filter(_has_scales(partitions, values.filter(decodable), fields))
+        if not numbered:
+            return _some(PartitionColumns(partitions, Folders(root), told))
+        schemes = pc.match_substring(partitions, ":")
+        return _some(
+            PartitionColumns(partitions.filter(pc.invert(schemes)), mounted(root), told, numbered=True),
+            PartitionColumns(partitions.filter(schemes), Folders(root), told),
+        )
+    if not can_be_mounted(root, fields):
         return []
-    return [PartitionColumns(usable, folders, levels, number)] if len(usable) else []
+    usable = pc.and_(_free(partitions), _can_be_told(values, fields))
+    values, partitions = values.filter(usable), partitions.filter(usable)
+    levels = tuple(level(f, values[f].combine_chunks()) for f in fields)
+    return _some(PartitionColumns(partitions, mounted(root), told, levels, numbered))
 
 
 def _without(partitions: pa.Array, ways: list[PartitionColumns]) -> pa.Array:
@@ -122,6 +131,18 @@ def _decodable(partitions: pa.Array, fields: list[str], *, encoded: bool) -> pa.
     """Which hive-style folders Spark decodes to the exact values; it always undoes percent escapes."""
     usable = pc.equal(pc.count_substring(partitions, "/"), len(fields) - 1)
     return usable if encoded else pc.and_not(usable, pc.match_substring_regex(partitions, _ESCAPE))
+
+
+def _has_scales(partitions: pa.Array, values: pa.Table, fields: list[str]) -> pa.BooleanArray:
+    """Which hive-style folders have decimal numbers with as many digits as their type: Spark takes 1.5 for 0.15 where
+    the type has two digits after the point."""
+    told = pa.repeat(pa.scalar(True), len(partitions))
+    names = pc.split_pattern(partitions, "/")
+    for i, field in enumerate(fields):
+        if pa.types.is_decimal(values.schema.field(field).type):
+            as_typed = pc.binary_join_element_wise(field, pc.cast(values[field].combine_chunks(), pa.string()), "=")
+            told = pc.and_(told, pc.fill_null(pc.equal(pc.list_element(names, i), as_typed), True))
+    return told
 
 
 def _free(partitions: pa.Array) -> pa.BooleanArray:
