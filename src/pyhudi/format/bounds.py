@@ -12,6 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.errors import SchemaMismatchError
+from pyhudi.schema.convert import convert
+
 COUNTS = ("values", "nulls", "size", "plain")
 
 
@@ -95,9 +98,7 @@ class BoundsRecorder:
         if not spans:
             none = pa.nulls(1, field.type)
             return {"min": none, "max": none, **counts, "nulls": self._nulls.get(field.name, 0)}
-        low, high = _span(pa.array(spans, field.type), field.type)
-        ends = {"min": pa.array([low], field.type), "max": pa.array([high], field.type)}
-        return {**ends, **counts, "nulls": self._nulls[field.name]}
+        return {**_ends(pa.array(spans, field.type)), **counts, "nulls": self._nulls[field.name]}
 
 
 class NanWatch:
@@ -217,10 +218,7 @@ def _footer_column(
         spans.append(ends)
     if has_nan:
         spans.append(pa.array([float("nan")], field.type))
-    ends = {"min": pa.nulls(1, field.type), "max": pa.nulls(1, field.type)}
-    if spans:
-        low, high = _span(pa.concat_arrays(spans), field.type)
-        ends = {"min": pa.array([low], field.type), "max": pa.array([high], field.type)}
+    ends = _ends(pa.concat_arrays(spans)) if spans else dict.fromkeys(("min", "max"), pa.nulls(1, field.type))
     return {**ends, "values": values, "nulls": nulls, "size": size, "plain": plain}
 
 
@@ -233,8 +231,8 @@ def _footer_ends(tells: Any, kind: pa.DataType, stored: pa.DataType | None) -> p
             width = pa.int32() if stored.bit_width == 32 else pa.int64()
             return pa.array([tells.min_raw, tells.max_raw], width).cast(stored).cast(kind)
         ends = pa.array([tells.min, tells.max], stored) if stored is not None else pa.array([tells.min, tells.max])
-        return ends.cast(kind)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        return convert(ends, kind) if pa.types.is_floating(ends.type) else ends.cast(kind)
+    except (pa.ArrowException, SchemaMismatchError, ValueError, TypeError, OverflowError):
         return None
 
 
@@ -251,21 +249,27 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(binary or t.is_string(plain) or t.is_large_string(plain))
 
 
-def _span(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
+def _ends(ends: pa.Array) -> dict[str, pa.Array]:
+    """The outermost of several ends, some of which are not null, as ``min`` and ``max`` of one row."""
+    found = _span(ends, ends.type)
+    return {"min": found.slice(0, 1), "max": found.slice(1)}
+
+
+def _span(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     """The least and greatest of values of which some are not null; NaN is the greatest, as for Spark."""
     if pa.types.is_dictionary(column.type):
         # also texts of the dictionary that no row has: bounds may be wider than need be
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         column = pa.chunked_array([chunk.dictionary for chunk in chunks], column.type.value_type)
-    if pa.types.is_floating(kind):
-        odd = pc.is_nan(column)
-        if pc.any(odd).as_py():
-            nan = pa.scalar(float("nan"), kind)
-            ends = pc.min_max(column.filter(pc.fill_null(pc.invert(odd), False)))
-            return (ends["min"] if ends["min"].is_valid else nan), nan
-        ends = pc.min_max(column)
-        return ends["min"], ends["max"]
     if pa.types.is_fixed_size_binary(column.type):
         column = column.cast(pa.binary())
-    ends = pc.min_max(column)
-    return ends["min"].cast(kind), ends["max"].cast(kind)
+    if not pa.types.is_floating(column.type):
+        ends = pc.min_max(column)
+        return pa.array([ends["min"], ends["max"]], column.type).cast(kind)
+    odd = pc.is_nan(column)
+    nan = pc.any(odd).as_py()
+    ends = pc.min_max(column.filter(pc.fill_null(pc.invert(odd), False)) if nan else column)
+    most = pa.scalar(float("nan"), column.type)
+    found = [ends["min"] if ends["min"].is_valid else most, most if nan else ends["max"]]
+    # as readers widen short floats, not bit by bit
+    return convert(pa.array(found, column.type), kind)

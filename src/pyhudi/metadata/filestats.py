@@ -18,7 +18,7 @@ from pyhudi.format import orc, parquet
 from pyhudi.format.bounds import BoundsRecorder, bounds_type, parquet_bounds, unknown_columns
 from pyhudi.format.filenames import LOG
 from pyhudi.format.log import DATA_BLOCKS, decode_records, scan_blocks
-from pyhudi.schema.convert import convert, java_text
+from pyhudi.schema.convert import convert
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -45,10 +45,12 @@ def file_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArr
             return _of_rows(orc.read_batches(source, _top_level(columns)), columns)
         file = parquet.open_file(source, pre_buffer=False)
         metadata = file.metadata
-        nan = parquet.nan_columns(metadata)
+        noted, is_known_writer = parquet.nan_columns(metadata), _leaves_nan_out(metadata)
+        # who rewrites a file may take the note along
+        nan = noted if is_known_writer else None
         found = parquet_bounds(metadata, columns, nan or ())
         unsure = set(unknown_columns(found))
-        if nan is None and str(metadata.created_by or "").startswith(_WITHOUT_NAN):
+        if nan is None and (is_known_writer or noted is not None):
             unsure |= {field.name for field in columns if pa.types.is_floating(field.type)}
         if not unsure:
             return found
@@ -59,6 +61,10 @@ def file_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArr
         for i, f in enumerate(columns)
     ]
     return pa.StructArray.from_arrays(children, fields=list(bounds_type(columns)))
+
+
+def _leaves_nan_out(metadata: Any) -> bool:
+    return str(metadata.created_by or "").startswith(_WITHOUT_NAN)
 
 
 def log_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArray:
@@ -177,6 +183,6 @@ def _aligned(rows: pa.RecordBatch | pa.Table, columns: pa.Schema) -> pa.Table:
 
 
 def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    if pa.types.is_floating(column.type) and pa.types.is_string(kind):
-        return pa.chunked_array([java_text(chunk) for chunk in column.chunks], kind)
+    if pa.types.is_floating(column.type):
+        return pa.chunked_array([convert(chunk, kind) for chunk in column.chunks], kind)
     return pc.cast(column, kind, safe=False) if not pa.types.is_dictionary(column.type) else column

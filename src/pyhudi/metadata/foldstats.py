@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.decimals import decimals_from_bytes
 from pyhudi.metadata.stats_values import DECIMAL_TYPE, DOUBLE, FLOAT, INT, LONG
+from pyhudi.schema.convert import convert
 
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -80,7 +81,7 @@ def _promoted(old: pa.StructArray, new: pa.StructArray) -> pa.StructArray:
             at = pc.and_(members[i].is_valid(), after.field(j).is_valid())
             if not pc.any(at).as_py():
                 continue
-            wider = pc.struct_field(members[i], [0]).cast(members[j].type.field(0).type, safe=False)
+            wider = convert(pc.struct_field(members[i], [0]), members[j].type.field(0).type)
             moved = pa.StructArray.from_arrays([wider], fields=list(members[j].type), mask=pc.invert(at))
             members[j] = pc.if_else(at, moved, members[j])
             members[i] = pc.if_else(at, pa.scalar(None, members[i].type), members[i])

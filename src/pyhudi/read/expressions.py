@@ -109,7 +109,7 @@ def _known(
         name = expression.column if expression.function == IDENTITY else str(expression)
         kind, zones = expression.type_of(source), zones_of(expression, source)
         why = None
-        if zones is Zones.ROUND:
+        if zones in (Zones.ROUND, Zones.PARSED):
             why = f"values of {expression} {zones.value}"
         elif expression.function != IDENTITY and name in schema.names:
             why = "there is a column of that name"

@@ -14,6 +14,7 @@ from pyhudi.metadata.records import COLUMN_STATS as PAYLOAD
 from pyhudi.metadata.stats_values import unwrap, wanted_members
 from pyhudi.metadata.table import KEY, MetadataTable
 from pyhudi.read.bounds import Bounds, Mask
+from pyhudi.schema.convert import convert
 
 if TYPE_CHECKING:
     from pyhudi.format.avrosteps import Wanted
@@ -22,6 +23,8 @@ COLUMN_STATS, PARTITION_STATS = "column_stats", "partition_stats"
 """Partitions of the metadata table."""
 
 _FIELDS = ("fileName", "valueCount", "nullCount", "isDeleted", "valueType")
+_SHORT_WHOLE = 2.0**24
+"""Whole numbers less than this are the same as short and as long floats."""
 _FEW = 4
 """Up to one in so many of all partitions, statistics are looked up partition by partition."""
 
@@ -122,6 +125,9 @@ def _bounds(stats: pa.StructArray, kind: pa.DataType) -> Bounds:
     there = stats.is_valid().to_numpy(zero_copy_only=False)
     least, low_known = unwrap(stats.field("minValue"), kind, types)
     greatest, high_known = unwrap(stats.field("maxValue"), kind, types)
+    if pa.types.is_float64(kind):
+        least = pc.min_element_wise(least, _by_text(least), skip_nulls=False)
+        greatest = pc.max_element_wise(greatest, _by_text(greatest), skip_nulls=False)
     bounded = there & _flags(least.is_valid()) & _flags(greatest.is_valid()) & low_known & high_known
     if pa.types.is_floating(kind):
         bounded &= ~(_flags(pc.is_nan(least)) | _flags(pc.is_nan(greatest)))
@@ -135,6 +141,19 @@ def _bounds(stats: pa.StructArray, kind: pa.DataType) -> Bounds:
     mask = pa.array(bounded)
     none = pa.scalar(None, kind)
     return Bounds(pc.if_else(mask, least, none), pc.if_else(mask, greatest, none), only_nulls, no_nulls)
+
+
+def _by_text(values: pa.DoubleArray) -> pa.DoubleArray:
+    """Of values that are short floats bit by bit, what readers make of such; others as they are.
+
+    Statistics of a column that was widened may have either, and do not tell which.
+    """
+    short = values.cast(pa.float32(), safe=False)
+    whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), _SHORT_WHOLE))
+    maybe = pc.fill_null(pc.and_not(pc.equal(short.cast(pa.float64()), values), whole), False)
+    if not pc.any(maybe).as_py():
+        return values
+    return pc.replace_with_mask(values, maybe, convert(short.filter(maybe), pa.float64()))
 
 
 def _nothing(kind: pa.DataType, count: int) -> Bounds:

@@ -35,6 +35,7 @@ class Zones(Enum):
     NONE = "are the same in all zones"
     MOVED = "are later or earlier in another zone"
     ROUND = "depend on the time zone of whoever has written them, which nothing tells"
+    PARSED = "depend on how whoever has written them read texts (spark.sql.legacy.timeParserPolicy), which nothing tells"
 
 
 def zones_of(expression: Expression, column: pa.DataType) -> Zones:
@@ -43,20 +44,20 @@ def zones_of(expression: Expression, column: pa.DataType) -> Zones:
     instant = pa.types.is_timestamp(column) and column.tz is not None
     text, day = pa.types.is_string(column), pa.types.is_date32(column)
     plain = text or day or (pa.types.is_timestamp(column) and not instant)
+    if text and (function == "unix_timestamp" or (function in ("to_date", "to_timestamp") and with_format)):
+        return Zones.PARSED
     if function == IDENTITY or (function in _TEXTS and text):
         return Zones.NONE
     if function in ("month", "day"):
         return Zones.NONE if plain else Zones.ROUND
     if function == "hour":
         return Zones.NONE if plain and not text and not day else Zones.ROUND
-    if function in ("year", "date_add", "date_sub") or (function == "to_date" and not (with_format and text)):
+    if function in ("year", "date_add", "date_sub", "to_date"):
         if not plain and not instant:
             return Zones.ROUND
         return Zones.NONE if plain else Zones.MOVED
     if function in ("unix_timestamp", "to_timestamp"):
         return Zones.NONE if instant else Zones.MOVED
-    if function == "to_date":
-        return Zones.MOVED
     if function in ("date_format", "from_unixtime"):
         return Zones.MOVED if _SORTED.fullmatch(str(expression.arguments[0])) else Zones.ROUND
     return Zones.ROUND

@@ -164,3 +164,35 @@ def test_numbers_that_have_become_texts_are_in_the_order_of_texts(name: str, tmp
     found = bounds[0].as_py()["v"]
     assert (found["min"], found["max"], found["nulls"], found["values"]) == (low, high, 1, len(values))
     assert unknown_columns(bounds) == ["x.y"]
+
+
+def test_short_floats_that_have_become_wider(tmp_path: Path) -> None:
+    """Their shortest texts are what readers see, whether the footer tells the bounds or the rows do."""
+    short = pa.array([0.1, None, 2.675, 16777216.0], pa.float32())
+    rows = pa.table({"v": short, "x": pa.StructArray.from_arrays([short], names=["y"])})
+    for kind, low in ((pa.float64(), 0.1), (pa.decimal128(10, 2), decimal.Decimal("0.10"))):
+        wanted = pa.schema([("v", kind), ("x.y", kind)])
+        recorder = BoundsRecorder(wanted)
+        recorder.add(rows)
+        with BaseFileWriter(tmp_path / "f.parquet", rows.schema) as writer:
+            writer.write(rows)
+        for found in (recorder.finish(), file_bounds(open_storage(tmp_path), "f.parquet", wanted)):
+            for name in wanted.names:
+                ends = found[0].as_py()[name]
+                assert (ends["min"], ends["max"], ends["nulls"]) == (low, 16777216, 1), (kind, name)
+    middle = pa.table({"v": short.slice(2, 1)})
+    recorder = BoundsRecorder(pa.schema([("v", pa.decimal128(10, 2))]))
+    recorder.add(middle)
+    assert recorder.finish()[0].as_py()["v"]["min"] == decimal.Decimal("2.68"), "rounded as readers round it"
+
+
+def test_a_note_on_nan_counts_only_in_files_of_its_writer(tmp_path: Path) -> None:
+    """Who rewrites a file may take its footer entries along."""
+    table = pa.table({"v": [1.0, NAN]})
+    pq.write_table(table.replace_schema_metadata({parquet.NAN_KEY: "[]"}), tmp_path / "f.parquet")
+    data = (tmp_path / "f.parquet").read_bytes()
+    assert data.count(b"parquet-cpp") == 1
+    (tmp_path / "f.parquet").write_bytes(data.replace(b"parquet-cpp", b"parquet-xyz"))
+    found = file_bounds(open_storage(tmp_path), "f.parquet", table.schema)[0].as_py()["v"]
+    assert found["min"] == 1.0
+    assert math.isnan(found["max"])

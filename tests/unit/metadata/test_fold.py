@@ -150,7 +150,7 @@ def test_records_of_another_version_are_written_anew(version: int) -> None:
 
 
 def test_numbers_of_a_column_that_got_wider() -> None:
-    def stats(kind: pa.DataType, value: int) -> Version:
+    def stats(kind: pa.DataType, value: float) -> Version:
         column = {"min": value, "max": value, "values": 1, "nulls": 0, "size": 1, "plain": 1}
         struct = pa.struct([("min", kind), ("max", kind), *((n, pa.int64()) for n in list(column)[2:])])
         bounds = pa.array([{"c": column}], pa.struct([("c", struct)]))
@@ -163,6 +163,11 @@ def test_numbers_of_a_column_that_got_wider() -> None:
         unwrap(table.field(n), pa.int64(), table.field("valueType"))[0][0].as_py() for n in ("minValue", "maxValue")
     ]
     assert ends == [3, 1 << 40]
+    # a short float is read as what its text is, which is less than what it is bit by bit
+    found = fold_versions("partition_stats", [stats(pa.float32(), 0.1), stats(pa.float64(), 0.1000000005)], 9)
+    table = decode(found.values, record_schema(9))[COLUMN_STATS].combine_chunks()
+    ends = [unwrap(table.field(n), pa.float64(), None)[0][0].as_py() for n in ("minValue", "maxValue")]
+    assert ends == [0.1, 0.1000000005]
 
 
 def test_what_cannot_be_compared_is_not_known() -> None:

@@ -269,6 +269,39 @@ def test_traps(trap: str, tmp_path: Path):
         assert plan(table, [(column, op, operand)]).tasks.num_rows == 1, (op, operand)
 
 
+WIDENED = {
+    "as short": pa.array([0.1], pa.float32()),
+    "bit by bit": pa.array([0.1], pa.float32()).cast(pa.float64()),
+    "by their text": pa.array([0.1], pa.float64()),
+}
+
+
+@pytest.mark.parametrize("form", WIDENED)
+def test_short_floats_that_have_become_long_ones(form: str, tmp_path: Path):
+    """Old files have 0.1 as a short float, and readers 0.1; statistics may have either, or what the short one is bit by
+    bit, which is greater."""
+    fields = [("id", pa.string()), ("p", pa.string())]
+    old, new = (pa.schema([*fields, ("f", kind)]) for kind in (pa.float32(), pa.float64()))
+    table = HandMadeTable(tmp_path / "t", schema=old)
+    table.write(1, {("a", "f0-0"): [{"id": "k0", "p": "a", "f": 0.1}]})
+    table.write(2, {("a", "f1-0"): [{"id": "k1", "p": "a", "f": 5.25}]}, schema=new)
+    listed, _ = list_files(table.storage, None)
+    names = pc.replace_substring_regex(listed["path"].combine_chunks(), "^.*/", "")
+    every = pa.table({"partition": listed["partition"], "name": names, "size": listed["size"]})
+    values = {"f0-0": WIDENED[form], "f1-0": pa.array([5.25], pa.float64())}
+    parts = [
+        one(RecordType.COLUMN_STATS, "f", "a", name, end.type, end[0].as_py(), end[0].as_py(), 1, 0)
+        for name, end in zip(names.to_pylist(), map(values.get, listed["file_id"].to_pylist()), strict=True)
+        if end is not None
+    ]
+    key, value = (pa.concat_arrays(column) for column in zip(*parts, strict=True))
+    attach(table.storage, {"files": file_lists(every), "column_stats": grouped(key, value, 2)}, at(9))
+    for condition in ([("f", "=", 0.1)], [("f", "<=", 0.1)], "f < 0.100000001", [("f", "in", [0.1, 7.0])]):
+        assert plan(table, condition).tasks["file_id"].to_pylist() == ["f0-0"], condition
+    assert ids(table, [("f", "=", 0.1)]) == {"k0"}
+    assert plan(table, [("f", "=", 5.25)]).tasks["file_id"].to_pylist() == ["f1-0"]
+
+
 NOON = dt.datetime(2024, 1, 1, 12)
 UNSURE = {
     "a time without a zone": ("t", [("=", NOON), ("<", NOON), ("in", [NOON]), ("=", pa.scalar(NOON))]),
