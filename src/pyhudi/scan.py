@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,18 +50,27 @@ class Scan:
         """What will be read: an Arrow table of tasks, and what pruning left out. Reads no data."""
         return self._plan(self.now())
 
-    def _plan(self, now: PinnedTable) -> ScanPlan:
+    def _plan(self, now: PinnedTable, hidden_functions: Collection[str] = ()) -> ScanPlan:
         query = Query.of(
             now.config, as_of=self.as_of, begin=self.begin, end=self.end, read_optimized=self.read_optimized
         )
-        return plan_scan(now, query, filter=self.row_filter, columns=self.columns, opts=self.settings)
+        return plan_scan(
+            now,
+            query,
+            filter=self.row_filter,
+            columns=self.columns,
+            opts=self.settings,
+            hidden_functions=hidden_functions,
+        )
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         """The rows as a Spark DataFrame, read lazily by Spark."""
+        from pyhudi.spark.functions import hidden_in_filter
         from pyhudi.spark.reader import dataframe
 
         now = self.now()
-        return dataframe(spark, now, self._plan(now), self.settings)
+        hidden = hidden_in_filter(spark, now.config, self.row_filter)
+        return dataframe(spark, now, self._plan(now, hidden), self.settings)
 
     def to_arrow(self) -> pa.Table:
         """All rows in memory."""

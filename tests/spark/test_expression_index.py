@@ -230,6 +230,13 @@ def test_what_cannot_be_kept_is_taken_out_of_use(spark: SparkSession, tmp_path: 
     with pytest.raises(ConfigError, match="cannot be computed"):
         build("of_nothing", "t", using="column_stats", index_options={"expr": "from_unixtime"}, spark=spark)
     assert one.in_use == []
+    with session_setting(spark, "spark.sql.legacy.timeParserPolicy", "LEGACY"):
+        build("parsed", "name", using="column_stats", index_options={"expr": "to_date", "format": "MM-dd"}, spark=spark)
+    found = one.table.scan("to_date(name, 'MM-dd') is null")
+    with session_setting(spark, "spark.sql.legacy.timeParserPolicy", "CORRECTED"):
+        assert found.to_spark(spark).count() == len(one.model)
+    assert "spark.sql.legacy.timeParserPolicy" in found.plan().skipped[-1]
+    one.table.services.drop_index("parsed")
     build("by_date", "name", using="column_stats", index_options={"expr": "to_date"}, spark=spark)
     build("by_day", "sec", using="column_stats", index_options={"expr": "from_unixtime"}, spark=spark)
     assert one.in_use == ["expr_index_by_date", "expr_index_by_day"]
@@ -239,6 +246,17 @@ def test_what_cannot_be_kept_is_taken_out_of_use(spark: SparkSession, tmp_path: 
     one.asked("from_unixtime(sec) > '2000'", lambda row: row[4] is not None)
     build("by_day", "sec", using="column_stats", index_options={"expr": "from_unixtime"}, spark=spark)
     assert one.in_use == ["expr_index_by_day"]
+    # a function of the session that hides Spark's
+    one.spark = spark.newSession()
+    one.spark.udf.register("from_unixtime", lambda *_: "mine")
+    assert one.table.scan("from_unixtime(sec) = 'mine'").to_spark(one.spark).count() == len(one.model)
+    assert one.table.scan("from_unixtime(sec) = 'mine'").to_spark(spark).count() == 0
+    with pytest.raises(ConfigError, match="a function of its own by the name of from_unixtime"):
+        build("twice", "sec", using="column_stats", index_options={"expr": "from_unixtime"}, spark=one.spark)
+    one.write("upsert", rows(range(2), 3))
+    assert one.in_use == [], "it would have values of another function"
+    one.spark = spark
+    build("by_day", "sec", using="column_stats", index_options={"expr": "from_unixtime"}, spark=spark)
     client, opts = TableMetaClient.open(one.path), Options.parse(one.options)
     assert schedule(client, opts).instant is not None
     assert run_pending(client, opts, run_in_threads).num_files

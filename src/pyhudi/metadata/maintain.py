@@ -27,6 +27,7 @@ from pyhudi.metadata.groups import group_slices
 from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.indexdelta import RECORD_INDEX, IndexDelta, of_indexes_in_use
 from pyhudi.metadata.initialize import build_partitions
+from pyhudi.metadata.retyped import retyped_indexes
 from pyhudi.metadata.secondary import is_secondary, secondary_indexes
 from pyhudi.metadata.trust import open_timeline
 from pyhudi.metadata.undo import drop_unfinished, forget
@@ -87,6 +88,9 @@ def _record(
 ) -> TableConfig:
     storage, opts, data = upkeep.storage, upkeep.opts, upkeep.data
     config = _without_stale(storage, config, data)
+    retyped = retyped_indexes(storage, config, data, metadata)
+    if retyped:
+        config = drop_partitions(storage, config, retyped)
     columns = _settled(storage, config, opts, data, metadata)
     if metadata.operation in _LEAVING_KEYS:
         left = {RECORD_INDEX, *(one.partition for one in secondary_indexes(storage, config))}

@@ -6,7 +6,7 @@ run the same one. Its tasks are an Arrow table, one row per file slice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -130,8 +130,10 @@ def plan_scan(
     filter: Filter | RowFilter | None = None,
     columns: Sequence[str] | None = None,
     opts: Options | None = None,
+    hidden_functions: Collection[str] = (),
 ) -> ScanPlan:
     """Work out what a query reads; ``query`` defaults to the latest snapshot. ``opts`` are those of the read.
+    ``hidden_functions``: names of functions in the filter that mean something else to who evaluates it.
 
     Raises:
         QueryError: the query cannot be answered, or names unknown columns.
@@ -145,6 +147,7 @@ def plan_scan(
     found = None if query.is_incremental else table_schema(table, query.as_of)
     history = _history(table, found)
     skipping = _skipping(table, query, found, history, rows, files, opts)
+    skipping.hidden_functions = hidden_functions
 
     def prune(paths: list[str]) -> list[str]:
         return skipping.partitions(paths, lambda known: _by_path(table, skipping.schema, known, skipping.rows))

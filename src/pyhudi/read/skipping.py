@@ -7,7 +7,7 @@ meets the filter, term by term: merging takes every value of a row from one of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.config.values import TableType
 from pyhudi.errors import HudiError
 from pyhudi.metadata.expressions import is_expression
 from pyhudi.metadata.freshness import statistics_are_current
@@ -24,12 +23,11 @@ from pyhudi.read.bounds import Bounds, Mask
 from pyhudi.read.conditions import Conditions, in_no_group
 from pyhudi.read.expressions import Expressions
 from pyhudi.read.filters import RowFilter, Term
-from pyhudi.read.keyfiles import BLOOM_FILTERS, RECORD_INDEX, keys_of, locate, not_in_filters
-from pyhudi.read.secondary import keys_by_secondary
+from pyhudi.read.keyfiles import BLOOM_FILTERS, RECORD_INDEX, not_in_filters
+from pyhudi.read.keyplaces import KeyPlaces
 from pyhudi.read.slicefiles import files_of, groups_of
 from pyhudi.read.sql import Groups
 from pyhudi.read.statistics import COLUMN_STATS, PARTITION_STATS, file_bounds, partition_bounds
-from pyhudi.table.bucketed import looks_bucketed
 
 if TYPE_CHECKING:
     from pyhudi.metadata.table import MetadataTable
@@ -40,7 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Skipping:
-    """Leaves out partitions and slices for one query; ``report`` has a line for each index."""
+    """Leaves out partitions and slices for one query; ``report`` has a line for each index.
+
+    ``hidden_functions`` are names of functions in the filter that mean something else to who evaluates it.
+    """
 
     table: PinnedTable
     files: TableFiles
@@ -50,16 +51,17 @@ class Skipping:
     opts: Options
     report: list[str] = field(default_factory=list)
     known_partitions: int = 0
-    found: pa.Table | None = None
-    without_record_index: bool = False
+    hidden_functions: Collection[str] = ()
     rows: RowFilter | None = None
     """What must be true of rows, of the filter that is ``given``."""
     text: RowFilter | None = None
     expressions: Expressions | None = None
+    keys: KeyPlaces = field(init=False)
 
     def __post_init__(self, given: RowFilter | None) -> None:
         self.text = given
         self.rows = None if given is None else given.for_pruning(self.schema) or given
+        self.keys = KeyPlaces(self.table, self.files, self.query, self.conditions, self.rows, self.opts, self.report)
 
     @property
     def schema(self) -> pa.Schema:
@@ -75,7 +77,7 @@ class Skipping:
         metadata = self._usable()
         if metadata is None or not kept or not self.table.config.is_partitioned:
             return kept
-        places = self._places(metadata, kept)
+        places = self.keys.places(metadata, kept)
         if places is not None:
             mine = set(pc.unique(places["partition"]).to_pylist())
             self.report.append(f"{RECORD_INDEX}: {len(kept) - len(mine & set(kept))} of {len(kept)} partitions out")
@@ -112,7 +114,7 @@ class Skipping:
             return slices
         try:
             left = self._by_keys(metadata, slices)
-            if self.found is not None:
+            if self.keys.found is not None:
                 return left  # where the records are is known already
             return self._by_expressions(metadata, self._by_statistics(metadata, left))
         except HudiError as e:
@@ -121,12 +123,12 @@ class Skipping:
             return slices
 
     def _by_keys(self, metadata: MetadataTable, slices: pa.Table) -> pa.Table:
-        places = self._places(metadata)
+        places = self.keys.places(metadata)
         if places is not None:
             kept = slices.filter(pc.is_in(groups_of(slices), value_set=groups_of(places)))
             self.report.append(f"{RECORD_INDEX}: {slices.num_rows - kept.num_rows} of {slices.num_rows} slices out")
             return kept
-        keys = self._keys()
+        keys = self.keys.named()
         if keys is None:
             return slices
         if BLOOM_FILTERS in metadata.partitions:
@@ -209,6 +211,12 @@ class Skipping:
         """What expression indexes know of the filter."""
         if self.text is None or not any(is_expression(name) for name in metadata.partitions):
             return None
+        if self.hidden_functions:
+            names = ", ".join(self.hidden_functions)
+            self._say_once(
+                f"expression indexes: not used: the session has functions of its own by the names of {names}"
+            )
+            return None
         if self.expressions is None:
             changed = (name for name in self.schema.names if self.conditions.is_changed(name))
             hidden = {*self.conditions.path_columns, *changed}
@@ -218,48 +226,6 @@ class Skipping:
                 self.files.distrust_indexes(e)
                 return None
         return self.expressions
-
-    def _keys(self) -> pa.StringArray | None:
-        """The record keys that the filter names."""
-        assert self.rows is not None
-        if any(self.conditions.is_changed(name) for name in self.table.config.record_keys):
-            return None
-        return keys_of(self.rows, self.schema, self.table.config, self.opts)
-
-    def _places(self, metadata: MetadataTable, partitions: list[str] | None = None) -> pa.Table | None:
-        """Where the records are that the filter names, in these partitions; None if it names none, or nothing tells."""
-        if RECORD_INDEX not in metadata.partitions or self.query.as_of is not None or self.without_record_index:
-            return None
-        if self.found is None:
-            try:
-                keys = self._keys()
-                if keys is None:
-                    keys = self._keys_by_secondary(metadata)
-                if keys is not None and self._knows_all_keys():
-                    self.found = locate(metadata, keys, partitions)
-            except HudiError as e:
-                self.files.distrust_indexes(e)
-                self.report.append(f"{RECORD_INDEX}: not used: {e}")
-            self.without_record_index = self.found is None
-        return self.found
-
-    def _knows_all_keys(self) -> bool:
-        """Whether the record index has every key. Of a bucket index, which adds keys by log files, too, Apache Hudi
-        does not index those; afterwards nothing tells which they are."""
-        if self.table.config.table_type is not TableType.MERGE_ON_READ:
-            return True
-        bucketed = looks_bucketed(self.table)
-        if bucketed is not None:
-            self.report.append(f"{RECORD_INDEX}: not used: it may lack keys of log files, as {bucketed}")
-        return bucketed is None
-
-    def _keys_by_secondary(self, metadata: MetadataTable) -> pa.StringArray | None:
-        """The record keys of the rows that the filter asks for by the values of indexed columns."""
-        assert self.rows is not None
-        found = keys_by_secondary(metadata, self.query, self.rows, self.schema, self.conditions.path_columns)
-        if found is not None:
-            self.report.append(found[1])
-        return None if found is None else found[0]
 
     # --- conditions --------------------------------------------------------------------------------------------------
 
@@ -276,9 +242,7 @@ class Skipping:
             why = "nothing in the filter is a comparison in SQL, or written as [(column, op, value), …]"
         if why is None:
             return self.files.metadata
-        line = f"indexes: not used: {why}"
-        if line not in self.report:
-            self.report.append(line)
+        self._say_once(f"indexes: not used: {why}")
         return None
 
     @property
@@ -300,3 +264,7 @@ class Skipping:
     def _say(self, index: str, what: str, out: Mask, terms: dict[Term, str]) -> None:
         columns = ", ".join(sorted(set(terms.values())))
         self.report.append(f"{index}: {int(out.sum())} of {len(out)} {what} out, by {columns}")
+
+    def _say_once(self, line: str) -> None:
+        if line not in self.report:
+            self.report.append(line)

@@ -18,7 +18,7 @@ from pyhudi.read.sqltokens import Kind, Token
 _MOST_EXACT = 1 << 53
 
 
-_FUNCTIONS = {
+ALIASES = {
     "dayofmonth": "day",
     "lcase": "lower",
     "ucase": "upper",
@@ -108,7 +108,7 @@ def _call(taken: list[Token], schema: pa.Schema, known: Known) -> Column | None:
     if len(taken) < 4 or taken[0].kind is not Kind.WORD or taken[1].word != "(" or taken[-1].word != ")":
         return None
     name, inside = taken[0].text.lower(), taken[2:-1]
-    function = _FUNCTIONS.get(name, name)
+    function = ALIASES.get(name, name)
     if function == "trim":
         function, inside = _trimmed(inside)
     if any(token.word in ("(", ")", "FROM") for token in inside):

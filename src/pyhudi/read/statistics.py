@@ -76,7 +76,7 @@ def file_bounds(
     payload = stats[PAYLOAD].chunk(0)
     at = _places(stats[KEY].chunk(0), payload.field("fileName"), files, pa.array(partitions, pa.string()), ids)
     found = at.is_valid()
-    bounds = _bounds(_without_names(payload).take(at), kind)
+    bounds = _bounds(_without_names(payload).take(at), kind, counts_rows=index == COLUMN_STATS)
     return bounds, found.to_numpy(zero_copy_only=False)
 
 
@@ -119,8 +119,9 @@ def _places(key: pa.Array, names: pa.Array, files: pa.Table, partitions: pa.Arra
     return pc.index_in(full, value_set=pc.binary_join_element_wise(theirs, names, "/"))
 
 
-def _bounds(stats: pa.StructArray, kind: pa.DataType) -> Bounds:
-    """Bounds of statistics; nothing is known where they are null."""
+def _bounds(stats: pa.StructArray, kind: pa.DataType, *, counts_rows: bool = True) -> Bounds:
+    """Bounds of statistics; nothing is known where they are null. ``counts_rows``: rows without a value are counted
+    among the values, as not in expression indexes."""
     types = stats.field("valueType") if stats.type.get_field_index("valueType") >= 0 else None
     there = stats.is_valid().to_numpy(zero_copy_only=False)
     least, low_known = unwrap(stats.field("minValue"), kind, types)
@@ -133,6 +134,7 @@ def _bounds(stats: pa.StructArray, kind: pa.DataType) -> Bounds:
         bounded &= ~(_flags(pc.is_nan(least)) | _flags(pc.is_nan(greatest)))
     bounded &= ~_flags(pc.greater(least, greatest))
     rows, nulls = stats.field("valueCount"), stats.field("nullCount")
+    rows = rows if counts_rows else pc.add(rows, nulls)
     counted = there & _flags(pc.greater(rows, 0)) & _flags(pc.greater_equal(nulls, 0))
     empty = there & low_known & high_known & ~_flags(least.is_valid()) & ~_flags(greatest.is_valid())
     # no bounds and not all of them nulls: a file without statistics

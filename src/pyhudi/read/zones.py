@@ -35,7 +35,9 @@ class Zones(Enum):
     NONE = "are the same in all zones"
     MOVED = "are later or earlier in another zone"
     ROUND = "depend on the time zone of whoever has written them, which nothing tells"
-    PARSED = "depend on how whoever has written them read texts (spark.sql.legacy.timeParserPolicy), which nothing tells"
+    PARSED = (
+        "depend on how whoever has written them read texts (spark.sql.legacy.timeParserPolicy), which nothing tells"
+    )
 
 
 def zones_of(expression: Expression, column: pa.DataType) -> Zones:

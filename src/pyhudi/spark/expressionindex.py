@@ -24,6 +24,7 @@ from pyhudi.metadata.upkeep import Upkeep
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import schema_after
 from pyhudi.spark.expressions import check_expression, summaries
+from pyhudi.spark.functions import hidden_functions
 
 if TYPE_CHECKING:
     from pyhudi.services.indexing import LockedTable
@@ -79,6 +80,7 @@ def expression_delta(
         for index in asked
         if can_be_kept(index, config)
         and can_be_indexed(index, leaf_type(columns, index.expression.column), config.version)
+        and not _is_hidden(spark, index, storage)
     ]
     if not indexes:
         return None
@@ -91,6 +93,19 @@ def expression_delta(
         _log.warning("%s of %s cannot be kept: %s", ", ".join(names), storage.root, failure)
         return None
     return IndexDelta(frozenset(kept), stats)
+
+
+def _is_hidden(spark: SparkSession, index: ExpressionIndex, storage: Storage) -> bool:
+    """Whether the session would compute something else than the index is of."""
+    hidden = hidden_functions(spark, [index.expression.function])
+    if hidden:
+        _log.warning(
+            "%s of %s cannot be kept: the session has a function of its own by the name of %s",
+            index.partition,
+            storage.root,
+            ", ".join(hidden),
+        )
+    return bool(hidden)
 
 
 def _written(

@@ -16,6 +16,7 @@ from pyhudi.format.bounds import BoundsRecorder, bounds_type, flat_schema
 from pyhudi.metadata.expressions import Expression, ExpressionIndex
 from pyhudi.metadata.filestats import rows_of_file
 from pyhudi.metadata.home import BLOOM_FILTERS
+from pyhudi.spark.functions import hidden_functions
 from pyhudi.spark.grouped import by_group
 from pyhudi.spark.native import quoted
 from pyhudi.spark.recordkeys import shuffles
@@ -50,6 +51,12 @@ def check_expression(spark: SparkSession, expression: Expression, columns: pa.Sc
         ConfigError: it cannot.
     """
     field = columns.field(expression.column)
+    hidden = hidden_functions(spark, [expression.function])
+    if hidden:
+        raise ConfigError(
+            f"{expression} cannot be computed: the session has a function of its own by the name of {hidden[0]}; use "
+            "another session (spark.newSession())"
+        )
     try:
         _ = spark.createDataFrame([], spark_schema(pa.schema([field]))).select(column_of(expression)).schema
     except AnalysisException as e:

@@ -26,6 +26,7 @@ from pyhudi.read.local import TaskReader, tasks_of
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.plan import ScanPlan, plan_scan
 from pyhudi.read.query import Query
+from pyhudi.spark.functions import hidden_in_filter
 from pyhudi.spark.merged import merged_rows
 from pyhudi.spark.native import quoted, read_natively
 from pyhudi.spark.types import spark_schema
@@ -51,7 +52,10 @@ def read(
             merger that is not registered.
     """
     table = PinnedTable.of(client)
-    return dataframe(spark, table, plan_scan(table, query, filter=filter, columns=columns, opts=settings), settings)
+    rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
+    hidden = hidden_in_filter(spark, table.config, rows)
+    plan = plan_scan(table, query, filter=rows, columns=columns, opts=settings, hidden_functions=hidden)
+    return dataframe(spark, table, plan, settings)
 
 
 def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None) -> DataFrame:

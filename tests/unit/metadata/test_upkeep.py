@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from pyhudi.errors import MetadataTableError
+from pyhudi.metadata.declare import declare_partitions
+from pyhudi.metadata.definitions import load_definitions
 from pyhudi.metadata.detach import METADATA_FOLDER
+from pyhudi.metadata.expressions import ExpressionIndex, expression_definition
 from pyhudi.metadata.files import list_from_metadata
 from pyhudi.metadata.indexdelta import IndexDelta
 from pyhudi.metadata.maintain import drop_partitions
+from pyhudi.metadata.secondary import secondary_definition
 from pyhudi.metadata.table import MetadataTable
+from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.storage import Storage
 from pyhudi.table.config import TableConfig
 from tests.unit.services.mortable import MorTable, row
@@ -96,3 +102,27 @@ def test_an_index_that_was_built_anew_beside_a_write_is_taken_out_of_use(tmp_pat
     tx.commit(write.write_files(tx), index=IndexDelta(frozenset({"record_index"}), (stat,)))
     assert ("record_index" in TableConfig.load(storage).metadata_partitions) is not lost
     assert listed(storage) == data_files(storage)
+
+
+def test_an_index_of_a_column_whose_type_changes_is_taken_out_of_use(tmp_path: Path) -> None:
+    """A day is a number in a secondary index, and would be looked for as a text."""
+
+    def columns(kind: pa.DataType) -> str:
+        return to_avro(pa.schema([("id", pa.string()), ("p", pa.string()), ("d", kind), ("e", pa.string())]), "t")
+
+    storage = made(tmp_path / "t", 9)
+    Write(options=WITH_METADATA, schema=columns(pa.date32())).run(storage)
+    lower = {name: ExpressionIndex.of(f"expr_index_{name}", "column_stats", name, {"expr": "lower"}) for name in "de"}
+    definitions = {
+        "secondary_index_d": secondary_definition("secondary_index_d", "d", 9),
+        **{one.partition: expression_definition(one, {"expr": "lower"}, 9) for one in lower.values()},
+    }
+    kept = ["record_index", *definitions]
+    declare_partitions(storage, TableConfig.load(storage), kept, definitions)
+    for kind, left in ((pa.date32(), kept), (pa.string(), ["record_index", "expr_index_e"])):
+        write = Write(options=WITH_METADATA, schema=columns(kind))
+        tx = write.begin(storage)
+        tx.commit(write.write_files(tx), index=IndexDelta(frozenset(kept), ()))
+        declared = TableConfig.load(storage).metadata_partitions
+        assert {name for name in declared if "index" in name} == set(left)
+        assert load_definitions(storage, TableConfig.load(storage)).keys() & set(kept) == set(left) - {"record_index"}

@@ -17,9 +17,13 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata import freshness
+from pyhudi.metadata.definitions import store_definitions
+from pyhudi.metadata.expressions import ExpressionIndex, expression_definition
 from pyhudi.metadata.records import RecordType, encode
 from pyhudi.read.filters import RowFilter
 from pyhudi.read.keyfiles import keys_of
+from pyhudi.read.pinned import PinnedTable
+from pyhudi.read.plan import plan_scan
 from pyhudi.read.statistics import has_order
 from pyhudi.table.config import TableConfig
 from pyhudi.table.listing import list_files
@@ -478,6 +482,42 @@ def test_conditions_in_sql(text: str, tmp_path: Path):
     assert plan(table, text).tasks["file_id"].to_pylist() == SQL[text]
     if text == "length(s) > 100":
         assert "nothing in the filter is a comparison in SQL" in plan(table, text).skipped[0]
+
+
+def test_expressions_of_which_nothing_is_sure(tmp_path: Path):
+    """Rows without a value are not counted among the values of an expression: as many of both are not nulls alone."""
+    texts = {"f0-0": (None, None, 1, 1), "f1-0": (None, None, 0, 1), "f2-0": ("a", "b", 1, 0)}
+    files = {("a", file_id): [simple(0, s="x"), simple(1)] for file_id in texts}
+    table = build(tmp_path / "t", files)
+    listed, _ = list_files(table.storage, None)
+    names = pc.replace_substring_regex(listed["path"].combine_chunks(), "^.*/", "")
+    every = pa.table({"partition": listed["partition"], "name": names, "size": listed["size"]})
+    made, definitions = {"files": file_lists(every)}, {}
+    for index, kind, stats in (
+        ("lower", pa.string(), texts),
+        ("unix_timestamp", pa.int64(), dict.fromkeys(texts, (1, 1, 1, 0))),
+    ):
+        parts = [
+            one(RecordType.COLUMN_STATS, "s", "a", name, kind, *stats[file_id])
+            for name, file_id in zip(names.to_pylist(), listed["file_id"].to_pylist(), strict=True)
+        ]
+        key, value = (pa.concat_arrays(column) for column in zip(*parts, strict=True))
+        made[f"expr_index_{index}"] = grouped(key, value, 2)
+        found = ExpressionIndex.of(f"expr_index_{index}", "column_stats", "s", {"expr": index})
+        definitions[found.partition] = expression_definition(found, {"expr": index}, 9)
+    attach(table.storage, made, at(9))
+    store_definitions(table.storage, TableConfig.load(table.storage), definitions)
+    assert plan(table, "lower(s) = 'x'").tasks["file_id"].to_pylist() == ["f0-0"]
+    assert plan(table, "lower(s) > 'c'").tasks["file_id"].to_pylist() == ["f0-0"]
+    assert plan(table, "lower(s) is not null").tasks["file_id"].to_pylist() == ["f0-0", "f2-0"]
+    found = plan(table, "unix_timestamp(s) = 5")
+    assert found.tasks.num_rows == 3
+    assert "unix_timestamp(s, 'yyyy-MM-dd HH:mm:ss') depend on how" in found.skipped[-1]
+    assert "spark.sql.legacy.timeParserPolicy" in found.skipped[-1]
+    pinned = PinnedTable.of(table.client())
+    hidden = plan_scan(pinned, filter=RowFilter.parse("lower(s) = 'x'"), hidden_functions=["lower"])
+    assert hidden.tasks.num_rows == 3
+    assert any("functions of its own by the names of lower" in line for line in hidden.skipped)
 
 
 @pytest.mark.parametrize("version", [6, 8])

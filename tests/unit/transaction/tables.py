@@ -76,6 +76,7 @@ class Write:
     token: str = "0-1-2"
     retried: str | None = None
     replaced: tuple[tuple[str, str], ...] = ()
+    schema: str = SCHEMA
 
     def begin(self, storage: Storage) -> Transaction:
         return Transaction.begin(client(storage), self.action, self.operation, self.options)
@@ -97,7 +98,7 @@ class Write:
             replaced = pa.Table.from_pylist(
                 [{"partition": p, "file_id": f} for p, f in self.replaced], schema=REPLACED_SCHEMA
             )
-        return CommitMetadata(self.operation, write_stats(rows), {"schema": SCHEMA}, replaced=replaced)
+        return CommitMetadata(self.operation, write_stats(rows), {"schema": self.schema}, replaced=replaced)
 
     def run(self, storage: Storage) -> Committed:
         tx = self.begin(storage)
