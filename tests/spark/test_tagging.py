@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import Options
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.format.basefile import BloomOptions
 from pyhudi.format.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from pyhudi.format.footer import BloomOptions
 from pyhudi.format.parquet import BaseFileWriter
 from pyhudi.keygen import KeySpec
 from pyhudi.spark.dedupe import mark_deletes

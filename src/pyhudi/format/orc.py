@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.orc as po
 
 from pyhudi.errors import FormatError
-from pyhudi.format import basefile
-from pyhudi.format.basefile import BloomOptions, Footer
+from pyhudi.format import basefile, footer
 from pyhudi.format.bounds import BoundsRecorder
+from pyhudi.format.footer import BloomOptions, Footer
 from pyhudi.format.orctail import with_user_metadata, writer_timezone
 from pyhudi.schema.columns import RECORD_KEY
 
@@ -180,11 +180,11 @@ def read_footer(source: Any) -> Footer:
     return Footer(
         num_rows=file.nrows,
         schema=schema.remove_metadata(),
-        avro_schema=basefile.as_text(entries, AVRO_SCHEMA_KEY),
-        min_key=basefile.as_text(entries, basefile.MIN_KEY),
-        max_key=basefile.as_text(entries, basefile.MAX_KEY),
-        bloom_type=basefile.as_text(entries, basefile.BLOOM_TYPE_KEY),
-        bloom_text=entries.get(basefile.BLOOM_KEY.encode()),
+        avro_schema=footer.as_text(entries, AVRO_SCHEMA_KEY),
+        min_key=footer.as_text(entries, footer.MIN_KEY),
+        max_key=footer.as_text(entries, footer.MAX_KEY),
+        bloom_type=footer.as_text(entries, footer.BLOOM_TYPE_KEY),
+        bloom_text=entries.get(footer.BLOOM_KEY.encode()),
         metadata=None,
     )
 

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.errors import ConfigError, FormatError
-from pyhudi.format import basefile
-from pyhudi.format.basefile import BloomOptions, Footer
+from pyhudi.format import basefile, footer
 from pyhudi.format.bounds import NanWatch, parquet_bounds
+from pyhudi.format.footer import BloomOptions, Footer
 from pyhudi.schema.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
 
 CODECS: Mapping[str, str] = {
@@ -126,7 +126,7 @@ class BaseFileWriter(basefile.FileWriter):
     def _finish(self, entries: dict[str, str]) -> None:
         writer = self._open_writer()
         if self._avro_schema is not None:
-            entries |= {basefile.AVRO_SCHEMA_KEY: self._avro_schema, basefile.WRITER_MODEL_KEY: "avro"}
+            entries |= {footer.AVRO_SCHEMA_KEY: self._avro_schema, footer.WRITER_MODEL_KEY: "avro"}
         if self._watch.columns:
             entries |= {NAN_KEY: json.dumps(sorted(self._watch.found))}
         if entries:
@@ -237,14 +237,14 @@ def read_footer(source: Any) -> Footer:
     """Return what Hudi keeps in the footer of a base file (path, buffer, random-access file or open ParquetFile)."""
     file = source if isinstance(source, pq.ParquetFile) else open_file(source, pre_buffer=False)
     entries = dict(file.metadata.metadata or {})
-    text = entries.get(basefile.BLOOM_KEY.encode()) or entries.get(basefile.OLD_BLOOM_KEY.encode())
+    text = entries.get(footer.BLOOM_KEY.encode()) or entries.get(footer.OLD_BLOOM_KEY.encode())
     return Footer(
         num_rows=file.metadata.num_rows,
         schema=file.schema_arrow.remove_metadata(),
-        avro_schema=basefile.as_text(entries, basefile.AVRO_SCHEMA_KEY),
-        min_key=basefile.as_text(entries, basefile.MIN_KEY),
-        max_key=basefile.as_text(entries, basefile.MAX_KEY),
-        bloom_type=basefile.as_text(entries, basefile.BLOOM_TYPE_KEY),
+        avro_schema=footer.as_text(entries, footer.AVRO_SCHEMA_KEY),
+        min_key=footer.as_text(entries, footer.MIN_KEY),
+        max_key=footer.as_text(entries, footer.MAX_KEY),
+        bloom_type=footer.as_text(entries, footer.BLOOM_TYPE_KEY),
         bloom_text=text,
         metadata=file.metadata,
     )

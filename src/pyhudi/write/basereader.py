@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.format import orc, parquet
-from pyhudi.format.basefile import Footer
+from pyhudi.format.footer import Footer
 from pyhudi.storage import Storage
 
 _BATCH_BYTES = 32 * 1024 * 1024

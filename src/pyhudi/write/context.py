@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from pyhudi.config.values import FileFormat
-from pyhudi.format.basefile import BloomOptions
 from pyhudi.format.filenames import write_token
+from pyhudi.format.footer import BloomOptions
 from pyhudi.format.orc import STRIPE_SIZE
 from pyhudi.format.parquet import ParquetOptions
 from pyhudi.merge.rules import Rules

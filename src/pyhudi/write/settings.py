@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.config.values import FileFormat, IndexType, LogBlockFormat, Operation, OrcCodec, ParquetCodec, TableType
 from pyhudi.errors import ConfigError, InvalidOptionError, SchemaError
-from pyhudi.format.basefile import BloomOptions
+from pyhudi.format.footer import BloomOptions
 from pyhudi.format.log import LogOptions, LogSchema
 from pyhudi.format.parquet import CODECS, ParquetOptions
 from pyhudi.merge.ordering import type_of

@@ -12,7 +12,7 @@ import pytest
 
 from pyhudi.errors import FormatError
 from pyhudi.format import orc
-from pyhudi.format.basefile import BloomOptions
+from pyhudi.format.footer import BloomOptions
 from pyhudi.format.orctail import with_user_metadata, writer_timezone
 from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.evolution import conform

@@ -13,8 +13,8 @@ import pytest
 
 from pyhudi.errors import ConfigError, FormatError, RecordKeyError
 from pyhudi.format import parquet
-from pyhudi.format.basefile import BloomOptions
 from pyhudi.format.columns import META_COLUMNS, RECORD_KEY
+from pyhudi.format.footer import BloomOptions
 from pyhudi.format.parquet import BaseFileWriter, ParquetOptions
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.evolution import conform
