@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, overload
 
 from pyhudi.config import Options
+from pyhudi.index_planning import IndexPlanning
 from pyhudi.services.indexes import IndexRequest
 from pyhudi.services.indexing import Builder, IndexResult, build_index, drop_index
 from pyhudi.services.plan import CompactionPlan
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Given = Mapping[str, object] | None
 
 
-class TableServices:
+class TableServices(IndexPlanning):
     """The services of one table.
 
     Each takes Apache Hudi's options (``hoodie.compact.…``, ``hoodie.compaction.…``, ``hoodie.log.compaction.…``, and

@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 from pyhudi.errors import HudiError, MetadataTableError
 from pyhudi.format.filenames import BASE, parse_names, split_paths
 from pyhudi.metadata.builds import is_build
+from pyhudi.metadata.deltas import INIT_TOKEN
 from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.metadata.sources import CACHE
-from pyhudi.timeline.instants import WRITE_ACTIONS, Instant
+from pyhudi.timeline.instants import WRITE_ACTIONS, Action, Instant
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -48,13 +49,14 @@ def check_complete(
         for i in counted.completed()
         if i.action in WRITE_ACTIONS and i.requested >= since and (i.completion is None or i.completion >= born)
     ]
+    bearing = set(pc.unique(files["instant"]).to_pylist())
     sizes = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
     with ThreadPoolExecutor(_READ_THREADS) as pool:
         for instant, written in zip(
             instants, pool.map(lambda i: written_by(storage, active, i), instants), strict=True
         ):
             for path, size, file_id in _of_partition(written, partition):
-                if newest.get(file_id, "") > instant.requested:
+                if newest.get(file_id, "") > instant.requested or _is_of_earlier_build(instant, path, bearing):
                     continue
                 full = f"{METADATA_FOLDER}/{path}"
                 if full not in sizes:
@@ -65,9 +67,22 @@ def check_complete(
 
 def _built_at(files: pa.Table, counted: Timeline) -> str:
     """When the partition was built; what was written to it before went with an earlier one of its name."""
-    instants = pc.unique(files["instant"]).drop_null().to_pylist()
-    times = [counted.completion_of(i) for i in instants if i.startswith(_FIRST_INSTANTS)]
-    return max((time for time in times if time is not None), default="")
+    starts = pc.or_(
+        pc.starts_with(files["instant"], _FIRST_INSTANTS), pc.match_substring(files["path"], f".log.1_{INIT_TOKEN}")
+    )
+    instants = pc.unique(files.filter(pc.fill_null(starts, False))["instant"]).drop_null().to_pylist()
+    # one that was built beside writes knows those that were completed later than its instant
+    times = [counted.completion_of(i) if i.startswith(_FIRST_INSTANTS) else i for i in instants]
+    return min((time for time in times if time is not None), default="")
+
+
+def _is_of_earlier_build(instant: Instant, path: str, bearing: set[str]) -> bool:
+    """Whether a file is the base file of a partition that was built anew since. Where the timeline has no completion
+    times, an indexing instant may be later than that of the next build; of delta commits only builds write base
+    files."""
+    is_base = path.rpartition("/")[2][:1] != "."
+    unordered = instant.completion is None and instant.action == Action.DELTA_COMMIT
+    return unordered and is_base and instant.requested not in bearing
 
 
 def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa.Table:

@@ -34,11 +34,7 @@ def declare_partitions(
 
     ``definitions`` are those that they need, by partition (from version 8 on). They are no longer being built then.
     """
-    changed: dict[str, str] = {}
-    if definitions:
-        store_definitions(storage, config, {**load_definitions(storage, config), **definitions})
-        if config.index_defs_path is None:
-            changed[PATH_KEY] = DEFAULT_PATH
+    changed = _store(storage, config, definitions)
 
     def declare(properties: dict[str, str]) -> None:
         properties[PARTITIONS] = ",".join(sorted({*_named(properties, PARTITIONS), *built}))
@@ -48,6 +44,35 @@ def declare_partitions(
         properties.update(changed)
 
     return config.updated(storage, change=declare)
+
+
+def announce_partitions(
+    storage: Storage, config: TableConfig, partitions: Sequence[str], definitions: Definitions | None = None
+) -> TableConfig:
+    """Say that partitions of the metadata table are being built, whose file groups are there; returns the table's
+    configuration. From now on writes keep them up to date; nobody reads them."""
+    changed = _store(storage, config, definitions)
+
+    def announce(properties: dict[str, str]) -> None:
+        named = {*_named(properties, PARTITIONS_INFLIGHT), *partitions}
+        properties[PARTITIONS_INFLIGHT] = ",".join(sorted(named))
+        properties.update(changed)
+
+    return config.updated(storage, change=announce)
+
+
+def withdraw_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
+    """Take back what was announced, and delete what was built; the definitions stay. Returns the configuration."""
+    if set(partitions) & set(config.metadata_partitions_inflight):
+
+        def withdraw(properties: dict[str, str]) -> None:
+            left = [name for name in _named(properties, PARTITIONS_INFLIGHT) if name not in partitions]
+            properties[PARTITIONS_INFLIGHT] = ",".join(left)
+
+        config = config.updated(storage, change=withdraw)
+    for partition in partitions:
+        storage.delete_tree(f"{METADATA_FOLDER}/{partition}")
+    return config
 
 
 def drop_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
@@ -67,6 +92,14 @@ def drop_partitions(storage: Storage, config: TableConfig, partitions: Sequence[
     for partition in partitions:
         storage.delete_tree(f"{METADATA_FOLDER}/{partition}")
     return config
+
+
+def _store(storage: Storage, config: TableConfig, definitions: Definitions | None) -> dict[str, str]:
+    """Add definitions; returns the properties that this changes."""
+    if not definitions:
+        return {}
+    store_definitions(storage, config, {**load_definitions(storage, config), **definitions})
+    return {PATH_KEY: DEFAULT_PATH} if config.index_defs_path is None else {}
 
 
 def _named(properties: dict[str, str], key: str) -> list[str]:

@@ -42,6 +42,8 @@ def group_slices(storage: Storage, metadata: Timeline, partition: str, version: 
     slices = []
     for file_id in ids:
         mine = files.filter(pc.equal(files["file_id"], file_id))
-        instants = [i for i in pc.unique(mine["instant"]).to_pylist() if i not in pending]
+        every = pc.unique(mine["instant"]).to_pylist()
+        # of a group that is being built there is nothing else yet
+        instants = [i for i in every if i not in pending] or every
         slices.append(GroupSlice.after(mine["name"], file_id, max(instants)))
     return slices

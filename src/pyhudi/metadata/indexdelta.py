@@ -24,8 +24,8 @@ class IndexDelta:
     """What the writer has done by itself for partitions of the metadata table that are not maintained there: their
     names, and the stats of the files that were written for them (`pyhudi.metadata.deltas.write_group_delta`).
 
-    ``late`` does the same for secondary and expression indexes that were built meanwhile, and are named to it; while
-    the table's lock is held.
+    ``late`` does the same for indexes that were built, or begun, meanwhile, and are named to it; while the table's lock
+    is held.
     """
 
     partitions: frozenset[str] = frozenset()
@@ -42,15 +42,16 @@ class IndexDelta:
 def of_indexes_in_use(storage: Storage, config: TableConfig, index: IndexDelta) -> IndexDelta:
     """The delta as of now, when the table's lock is held: without indexes that were dropped since, and maybe built
     anew, which has taken the files along that were written for them; with those that were built since."""
-    found = index
+    found, used = index, {*config.metadata_partitions, *config.metadata_partitions_inflight}
     for partition in index.partitions:
         mine = {stat["path"] for stat in index.stats if stat["partitionPath"] == partition}
-        if partition not in config.metadata_partitions or not mine <= _paths(storage, partition):
+        if partition not in used or not mine <= _paths(storage, partition):
             left = [stat for stat in found.stats if stat["partitionPath"] != partition]
             found = IndexDelta(found.partitions - {partition}, left, found.late)
     has_keys = RECORD_INDEX in found.partitions
-    used = {p for p in config.metadata_partitions if is_expression(p) or (is_secondary(p) and has_keys)}
-    new = used - found.partitions
+    new = {p for p in config.metadata_partitions if is_expression(p) or (is_secondary(p) and has_keys)}
+    new |= {RECORD_INDEX} & set(config.metadata_partitions_inflight)
+    new -= found.partitions
     if new and found.late is not None:
         found = found.and_(found.late(config, new))
     return found

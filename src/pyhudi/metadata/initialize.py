@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -90,7 +90,7 @@ def build_partitions(upkeep: Upkeep, config: TableConfig, partitions: Sequence[s
     """
     create_home(upkeep.storage, config)
     contents = table_contents(upkeep.storage, config, upkeep.data)
-    records = _Builder(upkeep.storage, config, columns, contents)
+    records = FirstRecords(upkeep.storage, config, columns, contents)
     for partition in partitions:
         build_partition(upkeep, config, partition, group_count(partition, upkeep.opts), records.of(partition))
 
@@ -102,9 +102,16 @@ def build_partition(upkeep: Upkeep, config: TableConfig, partition: str, groups:
     instant = initial_instant(active.timeline, upkeep.data.timeline, version)
     ids = prepare_folder(storage, partition, groups, instant, version)
     entry = begin(active, instant)
-    parts = sorted(records.by_group(groups).items())
-    stats = [write_group_base(storage, partition, ids[n], instant, version, part) for n, part in parts]
+    stats = write_first(storage, partition, ids, instant, version, records)
     publish(active, entry, stats, version, upkeep.completed_at(version), operation="BULK_INSERT_PREPPED")
+
+
+def write_first(
+    storage: Storage, partition: str, ids: Sequence[str], instant: str, version: int, records: Records
+) -> list[dict[str, Any]]:
+    """Write the base files of a partition with these file groups; returns their write stats."""
+    parts = sorted(records.by_group(len(ids)).items())
+    return [write_group_base(storage, partition, ids[n], instant, version, part) for n, part in parts]
 
 
 def prepare_folder(
@@ -148,8 +155,8 @@ def group_count(partition: str, opts: Options) -> int:
     return 1 if option is None else opts.get_typed(option)
 
 
-class _Builder:
-    """Records of the partitions; what several of them need is found once."""
+class FirstRecords:
+    """The records of partitions of a table with these ``contents``; what several of them need is found once."""
 
     def __init__(self, storage: Storage, config: TableConfig, columns: pa.Schema, contents: Contents) -> None:
         self._storage, self._config, self._columns, self._contents = storage, config, columns, contents

@@ -24,6 +24,7 @@ from pyhudi.metadata.definitions import column_stats_definition, load_definition
 from pyhudi.metadata.deltas import Records, begin, publish, write_group_delta
 from pyhudi.metadata.detach import detach_metadata_table
 from pyhudi.metadata.groups import group_slices
+from pyhudi.metadata.halfbuilt import settle_builds
 from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.indexdelta import RECORD_INDEX, IndexDelta, of_indexes_in_use
 from pyhudi.metadata.initialize import build_partitions
@@ -87,7 +88,7 @@ def _record(
     upkeep: Upkeep, config: TableConfig, instant: str, metadata: CommitMetadata, index: IndexDelta
 ) -> TableConfig:
     storage, opts, data = upkeep.storage, upkeep.opts, upkeep.data
-    config = _without_stale(storage, config, data)
+    config = settle_builds(storage, _without_stale(storage, config, data), data)
     retyped = retyped_indexes(storage, config, data, metadata)
     if retyped:
         config = drop_partitions(storage, config, retyped)
@@ -138,13 +139,19 @@ def build_wanted(upkeep: Upkeep, config: TableConfig, *, only_if_none: bool = Fa
     """Build what the options want of a metadata table, and is missing, outside of any write; returns the table's
     configuration. What is pending on the table's timeline is left out. ``only_if_none``: a metadata table that can be
     trusted is enough, whatever it has."""
-    storage, opts, data = upkeep.storage, upkeep.opts, upkeep.data
-    config = _without_stale(storage, config, data)
+    storage, data = upkeep.storage, upkeep.data
+    config = settle_builds(storage, _without_stale(storage, config, data), data)
     if only_if_none and FILES in config.metadata_partitions:
         return config
-    newest = newest_columns(data)
-    columns = pa.schema([]) if newest is None else _settled(storage, config, opts, data, newest[1])
-    return _with_all_wanted(upkeep, config, columns)
+    return _with_all_wanted(upkeep, config, columns_to_index(upkeep, config))
+
+
+def columns_to_index(upkeep: Upkeep, config: TableConfig) -> pa.Schema:
+    """The columns that statistics are to be kept of, outside of any write; none before the first one."""
+    newest = newest_columns(upkeep.data)
+    if newest is None:
+        return pa.schema([])
+    return _settled(upkeep.storage, config, upkeep.opts, upkeep.data, newest[1])
 
 
 def columns_of(config: TableConfig, opts: Options, metadata: CommitMetadata) -> pa.Schema:
@@ -173,7 +180,8 @@ def _settled(
     Columns that the table did not have before are taken in.
     """
     columns, stored = columns_of(config, opts, metadata), _stored_columns(config, metadata)
-    if config.version < 8 or COLUMN_STATS not in config.metadata_partitions or stored is None:
+    used = (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    if config.version < 8 or COLUMN_STATS not in used or stored is None:
         return columns
     known = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []
     extra = [name for name in columns.names if name not in known]
@@ -239,6 +247,7 @@ def _with_all_wanted(upkeep: Upkeep, config: TableConfig, columns: pa.Schema) ->
     storage = upkeep.storage
     declared = set(config.metadata_partitions)
     needed = declared | set(wanted_partitions(config, upkeep.opts))
+    needed -= set(config.metadata_partitions_inflight)  # somebody is at it
     renewed = set()
     if config.version >= 8 and COLUMN_STATS in needed and columns.names:
         known = load_definitions(storage, config).get(COLUMN_STATS, {}).get("sourceFields") or []

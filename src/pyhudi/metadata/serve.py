@@ -95,10 +95,11 @@ def compact(upkeep: Upkeep, config: TableConfig, active: ActiveTimeline) -> bool
         instant = f"{last.requested[:17]}{COMPACTION_SUFFIX}"
         if instant in timeline:
             return False
-    # what the table waits for has not been completed here, so all that is completed counts
+    # what the table waits for has not been completed here, so all that is completed counts; of a partition that is
+    # being built the base files are still to come
     slices = [
         _Slice(partition, row)
-        for partition in sorted({*config.metadata_partitions, *config.metadata_partitions_inflight})
+        for partition in sorted(config.metadata_partitions)
         for row in current_slices(storage, active, timeline, partition, version).to_pylist()
         if row["log_paths"]
     ]

@@ -5,7 +5,7 @@ Nothing is read before it is asked for, and of a partition only the blocks where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from pyhudi.format.hfile import ENTRY_SCHEMA
 from pyhudi.metadata import keys as key_texts
 from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.metadata.fold import Version, fold, gone
+from pyhudi.metadata.halfbuilt import half_built
 from pyhudi.metadata.records import PAYLOADS, decode, decoded_schema, with_schema
 from pyhudi.metadata.slices import block_view, current_slices
 from pyhudi.metadata.sources import DeleteSource, HFileSource, slice_sources
@@ -40,8 +41,11 @@ class MetadataTable:
     particular order.
     """
 
-    def __init__(self, storage: Storage, config: TableConfig, timeline: MetadataTimeline) -> None:
+    def __init__(
+        self, storage: Storage, config: TableConfig, timeline: MetadataTimeline, half_built: Collection[str] = ()
+    ) -> None:
         self.storage, self.config, self.timeline = storage, config, timeline
+        self._half_built = half_built
         self._groups: dict[str, pa.Table] = {}
         self.partition_paths: list[str] | None = None
         """The table's partitions, once `pyhudi.metadata.files.partition_paths` has read them."""
@@ -53,12 +57,12 @@ class MetadataTable:
         Raises:
             MetadataTableError: it must not be used, with the reason.
         """
-        return cls(storage, config, open_timeline(storage, config, data))
+        return cls(storage, config, open_timeline(storage, config, data), half_built(data))
 
     @property
     def partitions(self) -> tuple[str, ...]:
         """The complete partitions of the metadata table."""
-        return self.config.metadata_partitions
+        return tuple(name for name in self.config.metadata_partitions if name not in self._half_built)
 
     def groups(self, partition: str) -> pa.Table:
         """The file slices of a partition, one a file group, in the order of their numbers
@@ -111,6 +115,8 @@ class MetadataTable:
     # --- how ---------------------------------------------------------------------------------------------------------
 
     def _load_groups(self, partition: str) -> pa.Table:
+        if partition in self._half_built:
+            raise MetadataTableError(f"the metadata partition {partition!r} is being built, or was left half-built")
         if partition not in self.partitions:
             raise MetadataTableError(f"the table declares no metadata partition {partition!r}")
         counted, active = self.timeline.counted, self.timeline.active

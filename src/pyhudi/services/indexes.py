@@ -183,6 +183,19 @@ def _check_expression(index: ExpressionIndex, config: TableConfig, schema: pa.Sc
         )
 
 
+def request_of(partition: str) -> IndexRequest:
+    """The index that a partition of the metadata table is, one of those that are built while writers go on.
+
+    Raises:
+        UnsupportedTableError: it is none of them.
+    """
+    if partition in BUILT_IN:
+        return IndexRequest(partition, partition)
+    raise UnsupportedTableError(
+        f"the index {partition} is not built beside writes here; Apache Hudi can carry out its plan, or drop the index"
+    )
+
+
 def indexes_of(storage: Storage, config: TableConfig) -> list[str]:
     """The partitions of the metadata table that are indexes, also those that are defined but not in use."""
     definitions = load_definitions(storage, config) if config.version >= 8 else {}
@@ -190,13 +203,14 @@ def indexes_of(storage: Storage, config: TableConfig) -> list[str]:
     return sorted(known - {FILES})
 
 
-def partitions_to_drop(storage: Storage, config: TableConfig, name: str) -> list[str]:
-    """The partitions of the metadata table that go with the index of that name; none if there is no such index.
+def partitions_to_drop(storage: Storage, config: TableConfig, name: str, planned: Sequence[str] = ()) -> list[str]:
+    """The partitions of the metadata table that go with the index of that name; none if there is no such index, and
+    none ``planned``.
 
     Raises:
         ConfigError: another index needs it.
     """
-    known = indexes_of(storage, config)
+    known = sorted({*indexes_of(storage, config), *planned})
     found = [p for p in (name, partition_of(name), expressions.partition_of(name)) if p in known][:1]
     if found == [COLUMN_STATS] and PARTITION_STATS in known:
         found.append(PARTITION_STATS)  # made of the same numbers, and built again with them

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.metadata.declare import declare_partitions, drop_partitions
+from pyhudi.metadata.halfbuilt import take_off_plans
 from pyhudi.metadata.indexdelta import RECORD_INDEX
 from pyhudi.metadata.maintain import build_wanted, is_enabled
 from pyhudi.metadata.secondary import SECONDARY
@@ -25,6 +26,7 @@ from pyhudi.read.table_schema import table_schema
 from pyhudi.services.indexes import IndexRequest, indexes_of, partitions_to_drop, wanted_options
 from pyhudi.timeline.active import ActiveTimeline
 from pyhudi.timeline.generator import InstantGenerator
+from pyhudi.timeline.indexing import pending_index_plans
 from pyhudi.timeline.layout import Layout
 from pyhudi.transaction.locks import lock_provider
 from pyhudi.transaction.rollback import newest, refuse_pending_restore
@@ -101,16 +103,25 @@ def build_index(
     if not is_enabled(opts):
         raise ConfigError(f"{options.METADATA_ENABLE.key} is false: the table would have no metadata table to index it")
     with locked(client, opts.merged(wanted_options(request, opts))) as table:
-        if request.partition in table.config.metadata_partitions:
+        taken = taken_by(table, request.partition)
+        if taken is not None:
             if if_not_exists:
-                return IndexResult(reason=f"the table has the index {request.partition}")
-            raise ConfigError(
-                f"the table has the index {request.partition} already; drop it first, or say if_not_exists=True"
-            )
+                return IndexResult(reason=taken)
+            raise ConfigError(f"{taken}; drop it first, or say if_not_exists=True")
         request.check(table.storage, table.config, table.schema)
         if dry_run:
             return IndexResult((request.partition,))
         return IndexResult(tuple(_build(table, request, builder)))
+
+
+def taken_by(table: LockedTable, partition: str) -> str | None:
+    """Why an index cannot be made: there is one, or it is planned; None if there is nothing in the way."""
+    if partition in table.config.metadata_partitions:
+        return f"the table has the index {partition} already"
+    plan = next((p for p in pending_index_plans(table.data) if partition in p.partitions), None)
+    if plan is None:
+        return None
+    return f"the index {partition} is planned already, by the indexing {plan.instant}, which run_index carries out"
 
 
 def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -> Sequence[str]:
@@ -132,18 +143,20 @@ def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -
 
 
 def drop_index(client: TableMetaClient, opts: Options, name: str, *, if_exists: bool, dry_run: bool) -> IndexResult:
-    """Take an index out of use, and delete it.
+    """Take an index out of use, and delete it; or its plan, and what is built of it.
 
     Raises:
         ConfigError: there is no such index, or another one needs it.
     """
     with locked(client, opts) as table:
-        gone = partitions_to_drop(table.storage, table.config, name)
+        planned = [partition for plan in pending_index_plans(table.data) for partition in plan.partitions]
+        gone = partitions_to_drop(table.storage, table.config, name, planned)
         if not gone:
             known = ", ".join(indexes_of(table.storage, table.config)) or "none"
             if if_exists:
                 return IndexResult(reason=f"the table has no index {name!r}")
             raise ConfigError(f"the table has no index {name!r}; it has {known}")
         if not dry_run:
+            take_off_plans(table.data, gone)  # first, so that who builds it finds that it is over
             drop_partitions(table.storage, table.config, gone)
         return IndexResult(tuple(gone))

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from pyhudi.config import options
 from pyhudi.metadata.secondary import SECONDARY
+from pyhudi.services.indexbuild import Prepared, Preparer
 from pyhudi.services.indexes import IndexRequest
 from pyhudi.services.indexing import Builder, LockedTable
 from pyhudi.spark.expressionindex import build_expression_index
-from pyhudi.spark.recordbuild import build_record_index
+from pyhudi.spark.recordbuild import FirstKeys, build_record_index, record_index_definition
 from pyhudi.spark.secondaryindex import build_secondary_index
+from pyhudi.write.guards import check_record_index
 
 if TYPE_CHECKING:
     from pyhudi.table.config import TableConfig
@@ -32,3 +35,17 @@ def spark_builder(spark: SparkSession) -> Builder:
         return table.config
 
     return build
+
+
+def spark_preparer(spark: SparkSession) -> Preparer:
+    """What prepares indexes on that Spark that are built while writers go on."""
+
+    def prepare(table: LockedTable, request: IndexRequest, instant: str) -> Prepared:
+        storage, config, opts, data = table.storage, table.config, table.opts, table.data
+        partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
+        check_record_index(config, opts)
+        keys = FirstKeys.of(spark, storage, config, opts, data, partitioned=partitioned)
+        definition = None if config.version < 9 else record_index_definition(partitioned=partitioned)
+        return Prepared(request.partition, keys.groups.ids, definition, lambda: keys.write(instant))
+
+    return prepare

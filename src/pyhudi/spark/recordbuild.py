@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,7 @@ from pyhudi.config import Options, options
 from pyhudi.errors import HudiError, UnsupportedTableError
 from pyhudi.index.locations import group_count
 from pyhudi.index.recordgroups import RecordGroups, new_group_ids
+from pyhudi.merge.filegroup import FileSlice
 from pyhudi.metadata.declare import declare_partitions
 from pyhudi.metadata.deltas import GroupSlice, begin, publish
 from pyhudi.metadata.detach import METADATA_FOLDER
@@ -27,7 +29,7 @@ from pyhudi.services.indexing import locked
 from pyhudi.spark.recorddelta import numbered
 from pyhudi.spark.recordindex import PARTITIONED
 from pyhudi.spark.recordkeys import file_keys, slice_keys, task_count
-from pyhudi.spark.recordwrite import PARTITION, Places, Target, Written, write_keys
+from pyhudi.spark.recordwrite import PARTITION, Places, Target, write_keys
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.table.opened import OpenedTable
@@ -61,40 +63,94 @@ def build_record_index(
     """
     partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
     check_record_index(config, opts)
-    if not config.populate_meta_fields:
-        raise UnsupportedTableError(
-            "a record index needs base files with record keys (hoodie.populate.meta.fields=true)"
-        )
-    slices = FileSystemView.load(OpenedTable(storage, config, data), data.timeline).latest_slices()
     version = config.version
-    groups = RecordGroups.of(_group_ids(storage, opts, slices, partitioned=partitioned), partitioned=partitioned)
-    if not len(groups):
-        raise UnsupportedTableError("a partitioned record index has file groups for each partition, and there is none")
+    first = FirstKeys.of(spark, storage, config, opts, data, partitioned=partitioned)
     active = metadata_timeline(storage, version)
     instant = initial_instant(active.timeline, data.timeline, version)
-    prepare_folder(storage, PARTITION, groups.ids, instant, version)
+    prepare_folder(storage, PARTITION, first.groups.ids, instant, version)
     entry = begin(active, instant)
-    millis = {i: millis_of_instant(i, config.timezone) for i in pc.unique(slices["base_instant"]).to_pylist()}
-    since = pa.array([millis[i] for i in slices["base_instant"].to_pylist()], pa.int64())
-    files = numbered(slices["partition"], slices["file_id"], slices["base_path"], since)
-    tasks = task_count(len(groups), spark)
-    written = Written([], 0)
-    if files.num_rows:
-        keys = _keys(spark, PinnedTable(storage, config, data), opts, slices, files, groups, tasks)
-        target = Target(storage, instant, version, groups, [GroupSlice(file_id) for file_id in groups.ids])
-        written = write_keys(keys, Places(files, pa.array([], pa.string())), target, tasks)
-    if written.clashes:
+    try:
+        stats = first.write(instant)
+    except UnsupportedTableError:
         forget(storage, active.reload(), instant, config)
         storage.delete_tree(f"{METADATA_FOLDER}/{PARTITION}")
-        where = "several file groups of a partition" if partitioned else "several file groups"
-        cure = "" if partitioned else ", or, if they are unique in their partitions, have a partitioned record index"
-        raise UnsupportedTableError(
-            f"{written.clashes} keys are in {where}, and a record index knows one place of each; delete the "
-            f"duplicates{cure}"
-        )
+        raise
     done = completion() if version >= 8 else None
-    publish(active, entry, written.stats, version, done, operation="BULK_INSERT_PREPPED")
-    return _declare(storage, config, partitioned=partitioned)
+    publish(active, entry, stats, version, done, operation="BULK_INSERT_PREPPED")
+    definitions = None if version < 9 else {PARTITION: record_index_definition(partitioned=partitioned)}
+    return declare_partitions(storage, config, [PARTITION], definitions)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstKeys:
+    """The keys of a table at one moment, and the file groups of a record index of them."""
+
+    spark: SparkSession
+    table: PinnedTable
+    opts: Options
+    slices: pa.Table
+    groups: RecordGroups
+
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        storage: Storage,
+        config: TableConfig,
+        opts: Options,
+        data: ActiveTimeline,
+        *,
+        partitioned: bool,
+    ) -> FirstKeys:
+        """Look at the table; reads no keys.
+
+        Raises:
+            UnsupportedTableError: the files hold no keys, or there is no file group.
+        """
+        if not config.populate_meta_fields:
+            raise UnsupportedTableError(
+                "a record index needs base files with record keys (hoodie.populate.meta.fields=true)"
+            )
+        slices = FileSystemView.load(OpenedTable(storage, config, data), data.timeline).latest_slices()
+        ids = _group_ids(storage, opts, slices, partitioned=partitioned)
+        groups = RecordGroups.of(ids, partitioned=partitioned)
+        if not len(groups):
+            raise UnsupportedTableError(
+                "a partitioned record index has file groups for each partition, and there is none"
+            )
+        return cls(spark, PinnedTable(storage, config, data), opts, slices, groups)
+
+    def write(self, instant: str) -> list[dict[str, Any]]:
+        """Write the base files of the index at an instant of the metadata table; returns their write stats. Runs a
+        Spark job.
+
+        Raises:
+            UnsupportedTableError: keys are in several file groups.
+        """
+        slices, groups, config = self.slices, self.groups, self.table.config
+        millis = {i: millis_of_instant(i, config.timezone) for i in pc.unique(slices["base_instant"]).to_pylist()}
+        since = pa.array([millis[i] for i in slices["base_instant"].to_pylist()], pa.int64())
+        files = numbered(slices["partition"], slices["file_id"], slices["base_path"], since)
+        if not files.num_rows:
+            return []
+        tasks = task_count(len(groups), self.spark)
+        keys = _keys(self.spark, self.table, self.opts, slices, files, groups, tasks)
+        target = Target(
+            self.table.storage, instant, config.version, groups, [GroupSlice(file_id) for file_id in groups.ids]
+        )
+        written = write_keys(keys, Places(files, pa.array([], pa.string())), target, tasks)
+        if written.clashes:
+            where = "several file groups of a partition" if groups.partitioned else "several file groups"
+            cure = (
+                ""
+                if groups.partitioned
+                else ", or, if they are unique in their partitions, have a partitioned record index"
+            )
+            raise UnsupportedTableError(
+                f"{written.clashes} keys are in {where}, and a record index knows one place of each; delete the "
+                f"duplicates{cure}"
+            )
+        return written.stats
 
 
 def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned: bool) -> list[str]:
@@ -140,8 +196,8 @@ def _keys(
         if found is None:
             raise UnsupportedTableError("the table has log files, but no columns are known of it")
         context = slice_context(table, found.schema, opts=opts)
-        merged = slices.append_column("number", files["number"]).filter(logged)
-        parts.append(slice_keys(spark, context, merged, groups, tasks))
+        rows = slices.append_column("number", files["number"]).filter(logged).to_pylist()
+        parts.append(slice_keys(spark, context, [(FileSlice.of(row), row["number"]) for row in rows], groups, tasks))
     return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 
 
@@ -166,11 +222,13 @@ def wants_record_index(opts: Options, config: TableConfig) -> bool:
     """Whether the options ask for a record index that the table could have and has not."""
     kinds = (options.METADATA_GLOBAL_RECORD_INDEX_ENABLE, options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE)
     wanted = opts.get_typed(options.METADATA_ENABLE) and any(opts.get_typed(kind) for kind in kinds)
-    return wanted and FILES in config.metadata_partitions and PARTITION not in config.metadata_partitions
+    known = (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    return wanted and FILES in config.metadata_partitions and PARTITION not in known
 
 
-def _declare(storage: Storage, config: TableConfig, *, partitioned: bool) -> TableConfig:
-    definition = {
+def record_index_definition(*, partitioned: bool) -> dict[str, Any]:
+    """The definition of a record index, which tables have from version 9 on."""
+    return {
         "indexName": PARTITION,
         "indexType": PARTITION,
         "indexFunction": "",
@@ -178,4 +236,3 @@ def _declare(storage: Storage, config: TableConfig, *, partitioned: bool) -> Tab
         "indexOptions": {PARTITIONED: str(partitioned).lower()},
         "version": "V1",
     }
-    return declare_partitions(storage, config, [PARTITION], {PARTITION: definition} if config.version >= 9 else None)

@@ -87,13 +87,13 @@ def index_delta(
     replaced = replaced_files(changes.slices, changes.replaced)
     if not files.num_rows and deleted is None and not replaced.num_rows:
         return IndexDelta(frozenset({PARTITION}))
-    groups = _with_new(storage, config, opts, instant, groups, pc.unique(files["partition"]).to_pylist())
+    groups = with_new_groups(storage, config, opts, instant, groups, pc.unique(files["partition"]).to_pylist())
     target = Target(
         storage,
         instant,
         config.version,
         groups,
-        _slices(storage, config, groups),
+        file_groups_of(storage, config, groups),
         current,
         check=not changes.looked_up,
     )
@@ -150,7 +150,7 @@ def numbered(
     return pa.table([partitions, file_ids, paths, times, numbers], names=names).combine_chunks()
 
 
-def _with_new(
+def with_new_groups(
     storage: Storage, config: TableConfig, opts: Options, instant: str, groups: RecordGroups, partitions: list[str]
 ) -> RecordGroups:
     """The file groups with those of partitions that the table has not had before, which are made."""
@@ -164,7 +164,8 @@ def _with_new(
     return RecordGroups.of((*groups.ids, *made), partitioned=True)
 
 
-def _slices(storage: Storage, config: TableConfig, groups: RecordGroups) -> list[GroupSlice]:
+def file_groups_of(storage: Storage, config: TableConfig, groups: RecordGroups) -> list[GroupSlice]:
+    """Where the next log files of the file groups belong."""
     if config.version >= 8:
         return [GroupSlice(file_id) for file_id in groups.ids]
     found = group_slices(storage, metadata_timeline(storage, config.version).timeline, PARTITION, config.version)

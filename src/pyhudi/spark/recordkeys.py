@@ -6,7 +6,7 @@ file took which record. Log files add keys where the bucket index is in use, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -85,25 +85,27 @@ def _keys_of(storage: Storage, path: str, since: str | None, tail: int | None) -
 
 
 def slice_keys(
-    spark: SparkSession, context: SliceContext, slices: pa.Table, groups: RecordGroups, tasks: int
+    spark: SparkSession,
+    context: SliceContext,
+    slices: Sequence[tuple[FileSlice, int]],
+    groups: RecordGroups,
+    tasks: int,
 ) -> DataFrame:
-    """The keys of the rows that file slices with log files hold now, like `file_keys`. Lazy.
-
-    ``slices`` have the columns of SLICE_SCHEMA and number.
-    """
+    """The keys of the rows that file slices hold now, log files merged, like `file_keys`, each with the number of its
+    slice. Lazy."""
     placement = np.array(placement_keys(tasks), dtype=np.int32)
     context = replace(context, columns=(RECORD_KEY,))
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
         settle_worker()
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                row = slices.filter(pc.equal(slices["number"], number)).to_pylist()[0]
-                for rows in read_slice(context, FileSlice.of(row)):
-                    yield _numbered(rows.column(0).cast(pa.string()), row["partition"], number, groups, placement)
+            for at in batch.column(0).to_pylist():
+                one, number = slices[at]
+                for rows in read_slice(context, one):
+                    yield _numbered(rows.column(0).cast(pa.string()), one.partition, number, groups, placement)
 
-    frame = small_frame(spark, slices.select(["number"]))
-    return frame.repartition(max(1, min(slices.num_rows, 4 * shuffles(spark)))).mapInArrow(read, _KEYS)
+    frame = small_frame(spark, pa.table({"at": pa.array(range(len(slices)), pa.int32())}))
+    return frame.repartition(max(1, min(len(slices), 4 * shuffles(spark)))).mapInArrow(read, _KEYS)
 
 
 def gone_keys(rows: DataFrame, partitions: pa.Array, groups: RecordGroups, tasks: int) -> DataFrame:

@@ -36,7 +36,8 @@ class Target:
     """The file groups of a record index that are written: by whom, when, and which (``slices``, by number).
 
     ``current``: the index as it is before (None: base files are written, and one for each group). ``check``: keys that
-    are added may be elsewhere already.
+    are added may be elsewhere already. ``beside``: the index is being built, so there is none to be looked at yet, and
+    keys that are said to be gone are so.
     """
 
     storage: Storage
@@ -46,11 +47,12 @@ class Target:
     slices: Sequence[GroupSlice]
     current: MetadataTable | None = None
     check: bool = False
+    beside: bool = False
 
     def write(self, number: int, records: Records, token: str) -> Mapping[str, Any]:
         """Write one file group; returns the file's write stat."""
         where = self.slices[number]
-        if self.current is None:
+        if self.current is None and not self.beside:
             return write_group_base(
                 self.storage, PARTITION, where.file_id, self.instant, self.version, records, token=token
             )
@@ -118,10 +120,10 @@ class Merge:
         lost = pa.table([keys.filter(gone), pc.subtract(-1, numbers.filter(gone).cast(pa.int64()))], names=["k", "p"])
         there, at, clashes = self._last(there, at)
         target = self.target
-        if target.current is None:
-            return Records(there, self.values.take(at)), clashes
         left = lost.filter(pc.invert(pc.is_in(lost["k"], value_set=there)))
         deletes = left["k"].combine_chunks()
+        if target.current is None:
+            return Records(there, self.values.take(at), pc.unique(deletes)), clashes
         # an index of one partition knows keys of that partition only
         unsure = deletes if not target.groups.partitioned else _NO_KEYS
         known = self._known(number, pa.concat_arrays([unsure, there]) if target.check else unsure)

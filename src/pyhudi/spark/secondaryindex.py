@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from pyhudi.index.locations import group_count
 from pyhudi.merge.filegroup import FileSlice, SliceContext
 from pyhudi.metadata.deltas import GroupSlice, begin, publish
 from pyhudi.metadata.groups import group_slices
-from pyhudi.metadata.home import metadata_timeline
+from pyhudi.metadata.home import file_group_ids, metadata_timeline
 from pyhudi.metadata.indexdelta import IndexDelta
 from pyhudi.metadata.initialize import initial_instant, prepare_folder
 from pyhudi.metadata.secondary import SecondaryIndex, can_be_indexed, secondary_indexes
@@ -51,23 +51,56 @@ def build_secondary_index(
     """Build a secondary index of what the table holds by its timeline ``data``; returns the number of its file groups.
     It is not declared here. The caller holds the table's lock. Runs a Spark job.
     """
-    table = PinnedTable(storage, config, data)
-    slices = FileSystemView.load(table, data.timeline).latest_slices()
-    number = group_count(sum(row_counts(storage, slices["base_path"].drop_null())), *_limits(opts))
+    first = FirstEntries.of(spark, storage, config, opts, data, index)
     active = metadata_timeline(storage, config.version)
     instant = initial_instant(active.timeline, data.timeline, config.version)
-    ids = prepare_folder(storage, index.partition, number, instant, config.version)
+    prepare_folder(storage, index.partition, first.groups, instant, config.version)
     entry = begin(active, instant)
-    stats: list[dict[str, Any]] = []
-    found = table_schema(table)
-    if slices.num_rows and found is not None:
-        context = _context(table, as_nullable(found.schema), [index], opts)
-        changes = [GroupChange(None, FileSlice.of(row)) for row in slices.to_pylist()]
-        groups = [[GroupSlice(file_id) for file_id in ids]]
-        target = IndexTarget(storage, instant, config.version, [index], groups, first=True)
-        stats = write_changes(spark, context, changes, target)
+    stats = first.write(instant)
     publish(active, entry, stats, config.version, completion(), operation="BULK_INSERT_PREPPED")
-    return number
+    return len(first.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstEntries:
+    """The rows of a table at one moment, and the file groups (ids) of a secondary index of them."""
+
+    spark: SparkSession
+    table: PinnedTable
+    opts: Options
+    slices: pa.Table
+    index: SecondaryIndex
+    groups: Sequence[str]
+
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        storage: Storage,
+        config: TableConfig,
+        opts: Options,
+        data: ActiveTimeline,
+        index: SecondaryIndex,
+    ) -> FirstEntries:
+        """Look at the table; reads no rows."""
+        table = PinnedTable(storage, config, data)
+        slices = FileSystemView.load(table, data.timeline).latest_slices()
+        number = group_count(sum(row_counts(storage, slices["base_path"].drop_null())), *_limits(opts))
+        return cls(spark, table, opts, slices, index, file_group_ids(index.partition, number))
+
+    def write(self, instant: str) -> list[dict[str, Any]]:
+        """Write the base files of the index at an instant of the metadata table; returns their write stats. Runs a
+        Spark job."""
+        found = table_schema(self.table)
+        if not self.slices.num_rows or found is None:
+            return []
+        context = _context(self.table, as_nullable(found.schema), [self.index], self.opts)
+        changes = [GroupChange(None, FileSlice.of(row)) for row in self.slices.to_pylist()]
+        groups = [[GroupSlice(file_id) for file_id in self.groups]]
+        storage, version = self.table.storage, self.table.config.version
+        return write_changes(
+            self.spark, context, changes, IndexTarget(storage, instant, version, [self.index], groups, first=True)
+        )
 
 
 def secondary_delta(
@@ -100,7 +133,7 @@ def secondary_delta(
     own = metadata_timeline(client.storage, config.version).timeline
     groups = [group_slices(client.storage, own, index.partition, config.version) for index in indexes]
     slices = FileSystemView.load(client, timeline).latest_slices()
-    changes = _changes(slices, metadata, instant)
+    changes = slice_changes(slices, metadata, instant)
     stats: Sequence[dict[str, Any]] = ()
     if changes:
         context = _context(table, columns, indexes, opts)
@@ -114,7 +147,7 @@ def _context(table: PinnedTable, schema: pa.Schema, indexes: Sequence[SecondaryI
     return replace(slice_context(table, schema, opts=opts), columns=tuple(columns))
 
 
-def _changes(slices: pa.Table, metadata: CommitMetadata, instant: str) -> list[GroupChange]:
+def slice_changes(slices: pa.Table, metadata: CommitMetadata, instant: str) -> list[GroupChange]:
     """The file groups that a write has changed, or has taken out of view."""
     ids = [metadata.stats["fileId"], *([] if metadata.replaced is None else [metadata.replaced["file_id"]])]
     touched = pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.string())
@@ -131,6 +164,9 @@ def _changes(slices: pa.Table, metadata: CommitMetadata, instant: str) -> list[G
             after[group] = FileSlice(*group, instant, stat["path"])
             continue
         known = after.get(group) or before.get(group) or FileSlice(*group, instant, None)
+        if stat["path"] in known.log_paths:  # before version 8 nothing in its name tells who has written it
+            after[group] = known
+            continue
         after[group] = replace(
             known,
             log_paths=(*known.log_paths, stat["path"]),

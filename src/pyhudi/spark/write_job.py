@@ -20,6 +20,7 @@ from pyhudi.metadata.indexdelta import RECORD_INDEX, IndexDelta
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.spark.expressionindex import expression_delta
 from pyhudi.spark.failures import spark_errors
+from pyhudi.spark.indexbeside import delta_beside
 from pyhudi.spark.recorddelta import KeyChanges, index_delta
 from pyhudi.spark.secondaryindex import secondary_delta
 from pyhudi.storage import Storage
@@ -139,7 +140,8 @@ class WriteJob:
         )
 
     def _with_others(self, tx: Transaction, metadata: CommitMetadata, index: IndexDelta | None) -> IndexDelta | None:
-        """Bring expression indexes up to date, and secondary indexes if what they need, the record index, is."""
+        """Bring other indexes up to date: expression indexes, and secondary indexes if the record index, which they
+        need, is; and, when the write is going to be committed, those that are being built or were built meanwhile."""
         if self.client is None:
             return index
         client, spark = self.client, self.df.sparkSession
@@ -153,7 +155,14 @@ class WriteJob:
                 )
             return found.and_(expression_delta(spark, client, config, tx.instant, metadata, only))
 
-        return replace(before.and_(delta(tx.config)), late=delta)
+        def late(config: TableConfig, only: Collection[str]) -> IndexDelta | None:
+            found = delta(config, only) if set(only) - {RECORD_INDEX} else None
+            if RECORD_INDEX not in only:
+                return found
+            keys = delta_beside(spark, client, config, self.opts, tx.timeline, tx.instant, metadata)
+            return keys if found is None else found.and_(keys)
+
+        return replace(before.and_(delta(tx.config)), late=late)
 
 
 def _replaces(metadata: CommitMetadata) -> bool:

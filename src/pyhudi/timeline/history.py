@@ -50,7 +50,8 @@ _LSM_COLUMNS = {
     "metadata": "metadata",
     "plan": "plan",
 }
-_VERSION_FILE = "_version_"
+VERSION_FILE = "_version_"
+"""Beside the manifests: the number of the one that counts."""
 _ARCHIVE_PREFIX = ".commits_.archive."
 _RACE_RETRIES = 5
 _COMMIT_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata", "hoodieCompactionMetadata")
@@ -117,7 +118,7 @@ def _retry(read: Callable[[], _T]) -> _T:
 
 def _read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Expression | None) -> pa.Table:
     tables = [HISTORY_SCHEMA.empty_table()]
-    for name in _manifest(storage, layout):
+    for name in (file["fileName"] for file in manifest_files(storage, layout)):
         path = f"{layout.history}/{name}"
         try:
             with storage.open_input(path) as source:
@@ -134,20 +135,43 @@ def _read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Exp
     return pa.concat_tables(tables)
 
 
-def _manifest(storage: Storage, layout: Layout) -> list[str]:
-    """File names that the current manifest lists; none when nothing has been archived."""
+def manifest_number(storage: Storage, layout: Layout) -> int:
+    """The number of the manifest that says what the archived timeline (layout 2) consists of; 0 before the first one.
+
+    Raises:
+        CorruptInstantError: it is none.
+    """
+    path = f"{layout.history}/{VERSION_FILE}"
     try:
-        version = storage.read(f"{layout.history}/{_VERSION_FILE}").decode("utf-8", "replace").strip()
+        text = storage.read(path).decode("utf-8", "replace").strip()
     except NotFoundError:
+        return 0
+    if not text.isdecimal():
+        raise CorruptInstantError(
+            f"{storage.uri(path)} has {text!r} instead of the number of a manifest; write that of the newest manifest "
+            "beside it"
+        )
+    return int(text)
+
+
+def manifest_files(storage: Storage, layout: Layout, number: int | None = None) -> list[dict[str, Any]]:
+    """The files (``fileName``, ``fileLen``) that the current manifest lists, or that of a number; none when nothing has
+    been archived.
+
+    Raises:
+        CorruptInstantError: it cannot be parsed.
+    """
+    number = manifest_number(storage, layout) if number is None else number
+    if not number:
         return []
-    path = f"{layout.history}/manifest_{version}"
+    path = f"{layout.history}/manifest_{number}"
     try:
         files = json.loads(storage.read(path))["files"]
-        return [str(file["fileName"]) for file in files]
-    except (ValueError, KeyError, TypeError) as e:
+        return [{"fileName": str(file["fileName"]), "fileLen": int(file.get("fileLen", 0))} for file in files]
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise CorruptInstantError(
             f"manifest {storage.uri(path)} of the archived timeline cannot be parsed ({e!r}); restore it from a "
-            f"backup, or write the number of an older manifest into {_VERSION_FILE} beside it"
+            f"backup, or write the number of an older manifest into {VERSION_FILE} beside it"
         ) from e
 
 

@@ -89,7 +89,7 @@ class PlannedTransaction(Transaction):
             if entry is None:
                 return None
             if several and entry.state is State.INFLIGHT:
-                _refuse_while_alive(storage, entry, options)
+                refuse_while_alive(storage, entry, options)
             self.config = without_unwanted(storage, config, self.typed_options)
             self._rollbacks.clean_up(active, failed, options)
             entry = _pending(active, action, instant)
@@ -184,7 +184,8 @@ def _pending(active: ActiveTimeline, action: str, instant: str) -> Instant | Non
     return found if found is not None and found.action == action and not found.is_completed else None
 
 
-def _refuse_while_alive(storage: Storage, entry: Instant, options: Mapping[str, str]) -> None:
+def refuse_while_alive(storage: Storage, entry: Instant, options: Mapping[str, str]) -> None:
+    """Raise BusyError if somebody is carrying out the plan of an inflight instant, by the heartbeat."""
     interval = number(options, heartbeat.INTERVAL_KEY, heartbeat.DEFAULT_INTERVAL_MS)
     misses = number(options, heartbeat.MISSES_KEY, heartbeat.DEFAULT_TOLERABLE_MISSES)
     if not heartbeat.is_dead(storage, entry.requested, interval_ms=interval, tolerable_misses=misses):

@@ -1,0 +1,71 @@
+"""What it takes to build partitions of the metadata table while writers go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.metadata.definitions import column_stats_definition
+from pyhudi.metadata.home import COLUMN_STATS, PARTITION_STATS, file_group_ids
+from pyhudi.metadata.initialize import FirstRecords, group_count, table_contents, write_first
+from pyhudi.metadata.maintain import columns_to_index
+from pyhudi.metadata.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from pyhudi.services.indexes import IndexRequest
+    from pyhudi.services.indexing import LockedTable
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A partition that is going to be built of what a table holds at one moment.
+
+    ``groups`` are the ids of its file groups; ``definition`` says what it indexes, if that is not said already.
+    ``write`` writes the base files, which takes long, and returns their write stats.
+    """
+
+    partition: str
+    groups: Sequence[str]
+    definition: Mapping[str, Any] | None
+    write: Callable[[], Sequence[Mapping[str, Any]]]
+
+
+Preparer = Callable[["LockedTable", "IndexRequest", str], Prepared]
+"""Prepares an index with as many records as the table has, for an instant; reads no data."""
+
+
+def prepare(
+    table: LockedTable, requests: Sequence[IndexRequest], instant: str, preparer: Preparer | None
+) -> list[Prepared]:
+    """Prepare the indexes that are asked for, of what the timeline of the locked table has completed.
+
+    Raises:
+        UnsupportedTableError: the table cannot have one of them.
+    """
+    storage, config = table.storage, table.config
+    own = [request.partition for request in requests if not request.needs_spark]
+    found = []
+    if own:
+        upkeep = Upkeep(storage, table.opts, table.data, table.completion)
+        columns = columns_to_index(upkeep, config)
+        if not columns.names and {COLUMN_STATS, PARTITION_STATS} & set(own):
+            raise UnsupportedTableError(f"{own[0]} cannot be kept of this table: no columns are known of it yet")
+        records = FirstRecords(storage, config, columns, table_contents(storage, config, table.data))
+    for request in requests:
+        partition = request.partition
+        if request.needs_spark:
+            assert preparer is not None
+            found.append(preparer(table, request, instant))
+            continue
+        ids = file_group_ids(partition, group_count(partition, table.opts))
+        definition = None
+        if partition == COLUMN_STATS and config.version >= 8:
+            definition = column_stats_definition(columns.names, config.version)
+
+        def write(partition: str = partition, ids: Sequence[str] = ids) -> Sequence[Mapping[str, Any]]:
+            return write_first(storage, partition, ids, instant, config.version, records.of(partition))
+
+        found.append(Prepared(partition, ids, definition, write))
+    return found

@@ -1,0 +1,65 @@
+"""Planning an index that is built while writers go on: the indexing action, put on the timeline for whoever runs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyhudi.config import Options, options
+from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.metadata.home import COLUMN_STATS, PARTITION_STATS
+from pyhudi.metadata.maintain import build_wanted, is_enabled
+from pyhudi.metadata.secondary import SECONDARY
+from pyhudi.metadata.upkeep import Upkeep
+from pyhudi.services.indexes import BUILT_IN, IndexRequest, wanted_options
+from pyhudi.services.indexing import LockedTable, locked, taken_by
+from pyhudi.timeline.indexing import IndexPlan, last_contiguous_write
+from pyhudi.timeline.instants import Action
+
+if TYPE_CHECKING:
+    from pyhudi.table.metaclient import TableMetaClient
+
+
+def schedule_index(
+    client: TableMetaClient, opts: Options, request: IndexRequest, *, if_not_exists: bool, dry_run: bool
+) -> IndexPlan:
+    """Put the plan of an index on the timeline; nothing is built, and nobody keeps the index up to date, before that is
+    run. A metadata table that is missing, or broken, is built at once.
+
+    Raises:
+        ConfigError: there is such an index, it is planned already, or what was asked for makes no sense.
+        UnsupportedTableError: the table cannot have it.
+    """
+    if not is_enabled(opts):
+        raise ConfigError(f"{options.METADATA_ENABLE.key} is false: the table would have no metadata table to index it")
+    if request.kind == SECONDARY or request.partition not in BUILT_IN:
+        raise UnsupportedTableError(
+            f"{request.partition} cannot be built while writers go on; build_index builds it under the table's lock"
+        )
+    with locked(client, opts) as table:
+        taken = taken_by(table, request.partition)
+        if taken is not None:
+            if if_not_exists:
+                return IndexPlan(reason=taken)
+            raise ConfigError(f"{taken}; drop it first, or say if_not_exists=True")
+        request.check(table.storage, table.config, table.schema)
+        upto = last_contiguous_write(table.data)
+        if upto is None:
+            return IndexPlan(reason="the table has no completed write yet, so there is nothing to index")
+        if dry_run:
+            return IndexPlan(_partitions(table, request), upto)
+        upkeep = Upkeep(table.storage, opts.merged(wanted_options(request, opts)), table.data, table.completion)
+        config = build_wanted(upkeep, table.config, only_if_none=True)
+        if request.partition in config.metadata_partitions:
+            return IndexPlan(reason="the table had no metadata table; it has one now, with this index")
+        now = LockedTable(table.storage, config, table.opts, table.data, table.completion)
+        plan = IndexPlan(_partitions(now, request), upto)
+        instant = table.completion()
+        table.data.create_requested(Action.INDEXING, instant, plan.encode(config.version))
+        return plan.scheduled(instant)
+
+
+def _partitions(table: LockedTable, request: IndexRequest) -> tuple[str, ...]:
+    """What has to be built: statistics of partitions are made along with those of files."""
+    if request.kind == PARTITION_STATS and COLUMN_STATS not in table.config.metadata_partitions:
+        return (COLUMN_STATS, PARTITION_STATS)
+    return (request.partition,)

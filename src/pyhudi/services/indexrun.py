@@ -1,0 +1,270 @@
+"""Carrying out plans of indexes: building them of what is completed, while writers go on and keep them up to date.
+
+The table's lock is held twice, for moments: to announce the partitions, with their file groups, and to publish them.
+What is completed in between is told to the partitions by the writes themselves. Whoever takes up a plan first undoes
+what an earlier attempt left; an attempt that fails undoes itself, and leaves the plan.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.config import Options, options
+from pyhudi.errors import ConfigError, ConflictError, InstantNotFoundError, NotFoundError
+from pyhudi.metadata.declare import declare_partitions
+from pyhudi.metadata.deltas import begin, publish
+from pyhudi.metadata.halfbuilt import begin_build, is_of_use, undo_build
+from pyhudi.metadata.home import metadata_timeline
+from pyhudi.metadata.maintain import build_wanted, is_enabled
+from pyhudi.metadata.upkeep import Upkeep
+from pyhudi.services.indexbuild import Prepared, Preparer, prepare
+from pyhudi.services.indexes import request_of, wanted_options
+from pyhudi.services.indexing import IndexResult, LockedTable, locked
+from pyhudi.table.config import TableConfig
+from pyhudi.timeline.gate import Claim
+from pyhudi.timeline.indexing import IndexPlan, encode_built, last_contiguous_write, pending_index_plans
+from pyhudi.timeline.instants import Action, Instant, State
+from pyhudi.transaction.planned import refuse_while_alive
+from pyhudi.transaction.rollback import FailedWrites
+from pyhudi.transaction.transaction import new_heartbeat
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.metaclient import TableMetaClient
+    from pyhudi.timeline.active import ActiveTimeline
+    from pyhudi.timeline.heartbeat import Heartbeat
+    from pyhudi.timeline.timeline import Timeline
+
+_log = logging.getLogger(__name__)
+
+
+def run_index(
+    client: TableMetaClient,
+    opts: Options,
+    preparer: Callable[[], Preparer],
+    *,
+    instant: str | None = None,
+    dry_run: bool = False,
+) -> IndexResult:
+    """Carry out the pending plans of indexes, oldest first, or only the one of ``instant``; ``preparer`` is asked for
+    what is needed for indexes that an engine builds. With ``dry_run`` nothing is done.
+
+    Raises:
+        InstantNotFoundError: no such plan is pending.
+        ConflictError: another process took this attempt for dead, or a write could not keep the index.
+        BusyError: somebody else is carrying out a plan.
+        UnsupportedTableError: a plan names an index that is not built here, or that the table cannot have.
+        ConfigError: what an index needs is not there.
+        TransactionError: a restore is pending.
+    """
+    if not is_enabled(opts):
+        raise ConfigError(f"{options.METADATA_ENABLE.key} is false: the table would have no metadata table to index it")
+    plans = pending_index_plans(client.active_timeline())
+    if instant is not None:
+        plans = [plan for plan in plans if plan.instant == instant]
+        if not plans:
+            raise InstantNotFoundError(f"no indexing {instant!r} is pending in the table at {client.storage.root}")
+    if not plans:
+        return IndexResult(reason="no index is planned")
+    if dry_run:
+        return IndexResult(tuple(partition for plan in plans for partition in plan.partitions))
+    built: list[str] = []
+    for plan in plans:
+        built += _Attempt(client, opts, plan, preparer).run()
+    return IndexResult(tuple(built), "" if built else "the table has what was planned")
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A plan that was taken up: what is to be written, and what was on the timeline then."""
+
+    prepared: list[Prepared]
+    seen: Timeline
+    entry: Instant
+
+
+class _Attempt:
+    """One attempt at a plan."""
+
+    def __init__(
+        self, client: TableMetaClient, opts: Options, plan: IndexPlan, preparer: Callable[[], Preparer]
+    ) -> None:
+        assert plan.instant is not None
+        self._client, self._plan, self._preparer = client, plan, preparer
+        self._storage: Storage = client.storage
+        self._instant = plan.instant
+        self._token = f"{secrets.randbits(31):x}"
+        self._claim = Claim(client.storage, plan.instant, self._token)
+        self._heartbeat: Heartbeat | None = None
+        requests = [request_of(name) for name in plan.partitions]
+        self._requests = requests
+        for request in requests:
+            opts = opts.merged(wanted_options(request, opts))
+        self._opts = opts
+
+    def run(self) -> Sequence[str]:
+        """Build the partitions of the plan; returns those that were built."""
+        try:
+            with locked(self._client, self._opts) as table:
+                begun = self._begin(table)
+            if begun is None:
+                return ()
+            stats = _written(begun)
+            with locked(self._client, self._opts) as table:
+                self._refuse_if_superseded(table)
+                self._refuse_if_gone(table, begun)
+                if stats is None or _missed(table, begun) or not self._is_announced(table):
+                    begun = self._begin(table, anew=True)
+                    if begun is None:
+                        return ()
+                    table = replace(table, config=TableConfig.load(table.storage))
+                    stats = [stat for one in begun.prepared for stat in one.write()]
+                self._publish(table, begun, stats)
+        except BaseException:
+            with contextlib.suppress(Exception):  # what went wrong first is what the caller has to know
+                self._give_up()
+            raise
+        finally:
+            if self._heartbeat is not None:
+                self._heartbeat.stop()
+        return [one.partition for one in begun.prepared]
+
+    def _begin(self, table: LockedTable, *, anew: bool = False) -> _Begun | None:
+        """Announce the partitions; None if there is nothing to be done any more."""
+        storage, data, mine = table.storage, table.data, self._heartbeat is not None
+        entry = data.timeline.find(self._instant, Action.INDEXING)
+        if entry is None or entry.is_completed:
+            return None
+        several = FailedWrites.of(self._opts) is not FailedWrites.EAGER
+        if several and entry.state is State.INFLIGHT and not mine:
+            refuse_while_alive(storage, entry, self._opts)
+        upkeep = Upkeep(storage, self._opts, data, table.completion)
+        config = undo_build(storage, table.config, self._instant, self._plan.partitions)
+        config = build_wanted(upkeep, config, only_if_none=True)
+        left = [r for r in self._requests if r.partition not in config.metadata_partitions]
+        if not left or is_of_use(storage, config, self._instant, self._plan.partitions):
+            data.delete_pending(self._instant, Action.INDEXING)
+            return None
+        now = replace(table, config=config)
+        for request in left:
+            request.check(storage, config, now.schema)
+        preparer = self._preparer() if any(request.needs_spark for request in left) else None
+        anew = anew or _is_used(now, self._instant, self._plan.partitions)
+        instant = table.completion() if anew else self._instant
+        prepared = prepare(now, left, instant, preparer)
+        if instant != self._instant:
+            entry = self._renew(now, instant)
+        if entry.state is State.REQUESTED:
+            entry = data.to_inflight(entry)
+        self._claim.take()
+        if several and self._heartbeat is None:
+            self._heartbeat = new_heartbeat(storage, self._instant, self._opts)
+            self._heartbeat.start()
+        definitions = {one.partition: one.definition for one in prepared if one.definition is not None}
+        begin_build(storage, config, self._instant, {p.partition: p.groups for p in prepared}, definitions)
+        return _Begun(prepared, data.timeline, entry)
+
+    def _is_announced(self, table: LockedTable) -> bool:
+        """Whether nobody has rolled back what was announced on the metadata table's timeline, as Apache Hudi does when
+        it sees no sign of life."""
+        own = metadata_timeline(table.storage, table.config.version)
+        entry = own.timeline.find(self._instant, Action.DELTA_COMMIT)
+        return entry is not None and entry.state is State.INFLIGHT
+
+    def _renew(self, table: LockedTable, instant: str) -> Instant:
+        """Put the plan on the timeline under a new instant, instead of its own; returns that."""
+        content = replace(self._plan, instant=instant).encode(table.config.version)
+        entry = table.data.create_requested(Action.INDEXING, instant, content)
+        table.data.delete_pending(self._instant, Action.INDEXING)
+        self._claim.release()
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+            self._heartbeat = None
+        self._instant, self._claim = instant, Claim(self._storage, instant, self._token)
+        return entry
+
+    def _publish(self, table: LockedTable, begun: _Begun, stats: Sequence[Mapping[str, Any]]) -> None:
+        storage, config, data = table.storage, table.config, table.data
+        partitions = [one.partition for one in begun.prepared]
+        active = metadata_timeline(storage, config.version)
+        entry = begin(active, self._instant)
+        completed_at = table.completion() if config.version >= 8 else None
+        publish(active, entry, stats, config.version, completed_at, operation="BULK_INSERT_PREPPED")
+        upto = last_contiguous_write(data) or self._plan.upto
+        content = encode_built(partitions, max(upto, self._plan.upto), config.version)
+        data.complete(begun.entry, content, table.completion() if config.version >= 8 else None)
+        declare_partitions(storage, config, partitions)
+        self._claim.release()
+
+    def _refuse_if_gone(self, table: LockedTable, begun: _Begun) -> None:
+        partitions = {one.partition for one in begun.prepared}
+        gone = sorted(partitions - set(table.config.metadata_partitions_inflight))
+        if gone:
+            raise ConflictError(
+                f"{', '.join(gone)} went out of the metadata table while being built, by a write that could not keep "
+                "it up to date, or that built the metadata table anew; run the plan again"
+            )
+
+    def _give_up(self) -> None:
+        """Leave the plan as it was before."""
+        with locked(self._client, self._opts) as table:
+            entry = table.data.timeline.find(self._instant, Action.INDEXING)
+            if entry is None or entry.is_completed or not self._claim.is_mine():
+                return
+            undo_build(table.storage, table.config, self._instant, self._plan.partitions)
+            inflight = table.data.in_state(entry, State.INFLIGHT)
+            if inflight is not None:
+                table.data.delete(inflight)
+            self._claim.release()
+
+    def _refuse_if_superseded(self, table: LockedTable) -> None:
+        entry = table.data.timeline.find(self._instant, Action.INDEXING)
+        if entry is None or entry.state is not State.INFLIGHT or not self._claim.is_mine():
+            raise ConflictError(
+                f"the indexing {self._instant} is not this attempt's any more: another process took it for dead, or "
+                "dropped the index. With several processes at work set "
+                "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL"
+            )
+
+
+def _written(begun: _Begun) -> list[Mapping[str, Any]] | None:
+    """Write the base files; returns their write stats. None: files of the table were cleaned away meanwhile."""
+    try:
+        return [stat for one in begun.prepared for stat in one.write()]
+    except NotFoundError as gone:
+        _log.info("the index is begun anew: %s", gone)
+        return None
+
+
+def _missed(table: LockedTable, begun: _Begun) -> bool:
+    """Whether a write that was under way when the partitions were announced has completed since, and has told one of
+    them nothing: a writer may look at the table's properties once, before it begins. (Those of this library look again
+    when they commit, and may have nothing to tell; that looks the same.)"""
+    before = {i.requested for i in begun.seen.pending()}
+    late = [i for i in table.data.timeline.completed().writes() if i.requested in before]
+    if not late:
+        return False
+    own = metadata_timeline(table.storage, table.config.version)
+    names = {one.partition for one in begun.prepared}
+    return not all(names <= _told(own, i.requested) for i in late)
+
+
+def _is_used(table: LockedTable, instant: str, partitions: Sequence[str]) -> bool:
+    """Whether writes have told one of the partitions something since an indexing instant. That went with what an
+    earlier attempt has built; what is built under a later instant is not expected to have it."""
+    own = metadata_timeline(table.storage, table.config.version)
+    later = [i.requested for i in own.timeline.completed().writes() if i.order_time > instant]
+    return any(_told(own, requested) & set(partitions) for requested in later if requested != instant)
+
+
+def _told(own: ActiveTimeline, instant: str) -> set[str]:
+    """The partitions of the metadata table that a write has told something."""
+    found = own.timeline.find(instant, Action.DELTA_COMMIT)
+    if found is None or not found.is_completed or not own.read(found):
+        return set()
+    return set(own.commit_metadata(found).stats["partitionPath"].to_pylist())
