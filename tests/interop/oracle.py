@@ -149,6 +149,19 @@ class Oracle:
         """The declared and usable partitions of the metadata table."""
         return list(self._ask("metadata_partitions", path=str(path)))
 
+    def index(
+        self,
+        path: Path | str,
+        options: Mapping[str, str],
+        *schedule: str,
+        instant: str | None = None,
+        run: bool = True,
+    ) -> str:
+        """Plan an index of these types (names of Hudi's enum), or take the plan of ``instant``, and carry it out;
+        returns the instant."""
+        arguments = {"options": dict(options), "schedule": list(schedule), "instant": instant, "run": run}
+        return str(self._ask("index", path=str(path), **arguments))
+
     def _file(self, suffix: str) -> Path:
         return self._folder / f"{next(self._count)}.{suffix}"
 

@@ -73,14 +73,8 @@ class Worker:
 
     def timeline(self, path: str) -> list[dict[str, str | None]]:
         """The active timeline as Apache Hudi's own meta client loads it, oldest first."""
-        jvm = self.spark._jvm
-        conf = self.spark._jsc.hadoopConfiguration()
-        storage = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConfWithCopy(conf)
-        client = (
-            jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder().setConf(storage).setBasePath(path).build()
-        )
         found = []
-        for instant in client.getActiveTimeline().getInstants():
+        for instant in self._meta_client(path).getActiveTimeline().getInstants():
             old = not hasattr_java(instant, "requestedTime")
             found.append(
                 {
@@ -94,13 +88,39 @@ class Worker:
 
     def metadata_partitions(self, path: str) -> list[str]:
         """Partitions of the metadata table that Apache Hudi takes as usable, sorted."""
+        return sorted(self._meta_client(path).getTableConfig().getMetadataPartitions())
+
+    def index(self, path: str, options: dict[str, str], schedule: list[str], instant: str | None, run: bool) -> str:
+        """Plan the building of partitions of the metadata table (names of Hudi's enum), unless there is a plan at
+        ``instant``, and carry the plan out if asked for, as the HoodieIndexer does; the answer is the instant."""
+        jvm = self.spark._jvm
+        payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+        options = {"hoodie.datasource.write.payload.class": payload, **options}
+        resolver = jvm.org.apache.hudi.common.table.TableSchemaResolver(self._meta_client(path))
+        schema = getattr(resolver, "getTableSchema" if hasattr_java(resolver, "getTableSchema") else "getTableAvroSchema")
+        client = jvm.org.apache.hudi.DataSourceUtils.createHoodieClient(
+            self.spark._jsc, schema(False).toString(), path, options["hoodie.table.name"], options
+        )
+        try:
+            if instant is None:
+                kinds = [jvm.org.apache.hudi.metadata.MetadataPartitionType.valueOf(name) for name in schedule]
+                kinds = jvm.java.util.ArrayList(kinds)
+                new = [m for m in client.getClass().getMethods() if m.getName() == "scheduleIndexing"]
+                more = [jvm.java.util.ArrayList()] if new[0].getParameterCount() > 1 else []
+                instant = client.scheduleIndexing(kinds, *more).get()
+            if run:
+                client.index(instant)
+        finally:
+            client.close()
+        return str(instant)
+
+    def _meta_client(self, path: str) -> Any:
         jvm = self.spark._jvm
         conf = self.spark._jsc.hadoopConfiguration()
         storage = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConfWithCopy(conf)
-        client = (
+        return (
             jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder().setConf(storage).setBasePath(path).build()
         )
-        return sorted(client.getTableConfig().getMetadataPartitions())
 
 
 def hasattr_java(obj: Any, method: str) -> bool:
