@@ -97,7 +97,8 @@ class Worker:
         payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
         options = {"hoodie.datasource.write.payload.class": payload, **options}
         resolver = jvm.org.apache.hudi.common.table.TableSchemaResolver(self._meta_client(path))
-        schema = getattr(resolver, "getTableSchema" if hasattr_java(resolver, "getTableSchema") else "getTableAvroSchema")
+        new = hasattr_java(resolver, "getTableSchema")
+        schema = resolver.getTableSchema if new else resolver.getTableAvroSchema
         client = jvm.org.apache.hudi.DataSourceUtils.createHoodieClient(
             self.spark._jsc, schema(False).toString(), path, options["hoodie.table.name"], options
         )

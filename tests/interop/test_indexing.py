@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.test_record_index import places, real_places
 
 from pyhudi.hudi_table import HudiTable
 from pyhudi.services import indexrun
 from tests.interop.in_turns import OPTIONS, SIMPLE, VERSIONS, InTurns, rows
 from tests.interop.oracle import Oracle
+from tests.spark.test_record_index import places, real_places
 
 LOCK = {
     "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",

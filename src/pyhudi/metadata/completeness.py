@@ -55,8 +55,10 @@ def check_complete(
         for instant, written in zip(
             instants, pool.map(lambda i: written_by(storage, active, i), instants), strict=True
         ):
-            for path, size, file_id in _of_partition(written, partition):
-                if newest.get(file_id, "") > instant.requested or _is_of_earlier_build(instant, path, bearing):
+            for path, size, file_id, bears in _of_partition(written, partition):
+                if newest.get(file_id, "") > instant.requested:
+                    continue
+                if _is_of_earlier_build(instant, path, bearing) or (instant.completion is None and bears < born):
                     continue
                 full = f"{METADATA_FOLDER}/{path}"
                 if full not in sizes:
@@ -105,9 +107,11 @@ def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa
     return table
 
 
-def _of_partition(written: pa.Table, partition: str) -> list[tuple[str, int | None, str]]:
+def _of_partition(written: pa.Table, partition: str) -> list[tuple[str, int | None, str, str]]:
+    """Files of a partition: path, size, file id, and the instant that its name bears."""
     mine = written.filter(pc.fill_null(pc.starts_with(written["path"], f"{partition}/"), False))
     if not mine.num_rows:
         return []
-    ids = parse_names(split_paths(mine["path"])[1])["file_id"].to_pylist()
-    return list(zip(mine["path"].to_pylist(), mine["size"].to_pylist(), ids, strict=True))
+    names = parse_names(split_paths(mine["path"])[1])
+    columns = (mine["path"], mine["size"], names["file_id"], names["instant"])
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))

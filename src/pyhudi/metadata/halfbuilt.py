@@ -3,23 +3,23 @@ find who come upon them, and what is left when their builder has died.
 
 A builder announces a partition (``hoodie.table.metadata.partitions.inflight``) under the table's lock, with its file
 groups in place, and builds its base files of what was completed by then; writes that complete later tell the partition
-what they have done, as if it was declared. When the base files are there, the builder completes its delta commit on the
-metadata table's timeline, which bears the indexing instant, then the indexing instant, then declares the partition.
+what they have done, as if it was declared. When the base files are there, the builder puts its delta commit on the
+metadata table's timeline, which bears the indexing instant, completes the indexing instant, and declares the partition.
 Until the indexing instant is completed nobody counts the base files. Docs/format/metadata.md, section 6.4.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from pyhudi.errors import CorruptInstantError, MetadataTableError
 from pyhudi.format.filenames import parse_names, split_paths
 from pyhudi.metadata.declare import announce_partitions, declare_partitions, drop_partitions, withdraw_partitions
 from pyhudi.metadata.definitions import Definitions
-from pyhudi.metadata.deltas import begin
 from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.metadata.home import metadata_timeline
 from pyhudi.metadata.initialize import prepare_folder
@@ -43,10 +43,12 @@ def begin_build(
     definitions: Definitions,
 ) -> TableConfig:
     """Announce partitions with these file groups, to be built at an indexing instant that is inflight; returns the
-    table's configuration. What an earlier attempt has left must be gone."""
+    table's configuration. What an earlier attempt has left must be gone.
+
+    The metadata table's timeline says nothing of it yet: writers of Apache Hudi roll back what is pending there.
+    """
     for partition, ids in groups.items():
         prepare_folder(storage, partition, ids, instant, config.version)
-    begin(metadata_timeline(storage, config.version), instant)
     return announce_partitions(storage, config, list(groups), definitions)
 
 
@@ -61,6 +63,13 @@ def undo_build(storage: Storage, config: TableConfig, instant: str, partitions: 
     return config
 
 
+def are_there(storage: Storage, stats: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the files of these write stats are still there; others may take a partition away, and make it anew."""
+    partitions = {str(stat["partitionPath"]) for stat in stats}
+    paths = {path for p in partitions for path in storage.list(f"{METADATA_FOLDER}/{p}")["path"].to_pylist()}
+    return all(f"{METADATA_FOLDER}/{stat['path']}" in paths for stat in stats)
+
+
 def is_of_use(storage: Storage, config: TableConfig, instant: str, partitions: Sequence[str]) -> bool:
     """Whether one of the partitions is declared, and has files of the indexing instant."""
     declared = [p for p in partitions if p in config.metadata_partitions]
@@ -72,7 +81,11 @@ def settle_builds(storage: Storage, config: TableConfig, data: ActiveTimeline) -
     on no plan (any more) is taken away. The table's lock is held."""
     if not config.metadata_partitions_inflight:
         return config
-    named = {name for plan in pending_index_plans(data) for name in plan.partitions}
+    try:
+        named = {name for plan in pending_index_plans(data) for name in plan.partitions}
+    except CorruptInstantError as unknown:
+        _log.warning("what is being built stays as it is: %s", unknown)
+        return config
     left = [p for p in config.metadata_partitions_inflight if p not in named]
     if not left:
         return config
@@ -102,8 +115,15 @@ def _instants(storage: Storage, partition: str) -> set[str]:
 def half_built(data: ActiveTimeline) -> Collection[str]:
     """Partitions that somebody is building, or has begun to build and died: not to be read, even if they are declared.
     (Apache Hudi declares a partition before it completes the indexing instant, without which nobody counts its base
-    files.)"""
-    plans = [plan for plan in pending_index_plans(data) if plan.state is State.INFLIGHT]
+    files.)
+
+    Raises:
+        MetadataTableError: a plan cannot be read.
+    """
+    try:
+        plans = [plan for plan in pending_index_plans(data) if plan.state is State.INFLIGHT]
+    except CorruptInstantError as unknown:
+        raise MetadataTableError(f"which indexes are being built cannot be told: {unknown}") from unknown
     return frozenset(name for plan in plans for name in plan.partitions)
 
 

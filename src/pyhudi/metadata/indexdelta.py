@@ -50,8 +50,7 @@ def of_indexes_in_use(storage: Storage, config: TableConfig, index: IndexDelta) 
             found = IndexDelta(found.partitions - {partition}, left, found.late)
     has_keys = RECORD_INDEX in found.partitions
     new = {p for p in config.metadata_partitions if is_expression(p) or (is_secondary(p) and has_keys)}
-    new |= {RECORD_INDEX} & set(config.metadata_partitions_inflight)
-    new -= found.partitions
+    new = (new | {RECORD_INDEX} & used) - found.partitions
     if new and found.late is not None:
         found = found.and_(found.late(config, new))
     return found

@@ -1,7 +1,8 @@
 """Carrying out plans of indexes: building them of what is completed, while writers go on and keep them up to date.
 
 The table's lock is held twice, for moments: to announce the partitions, with their file groups, and to publish them.
-What is completed in between is told to the partitions by the writes themselves. Whoever takes up a plan first undoes
+What is completed in between is told to the partitions by the writes themselves; if one has not, as it knew nothing of
+them, they are begun anew. Whoever takes up a plan first undoes
 what an earlier attempt left; an attempt that fails undoes itself, and leaves the plan.
 """
 
@@ -18,13 +19,14 @@ from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, ConflictError, InstantNotFoundError, NotFoundError
 from pyhudi.metadata.declare import declare_partitions
 from pyhudi.metadata.deltas import begin, publish
-from pyhudi.metadata.halfbuilt import begin_build, is_of_use, undo_build
+from pyhudi.metadata.halfbuilt import are_there, begin_build, is_of_use, undo_build
 from pyhudi.metadata.home import metadata_timeline
 from pyhudi.metadata.maintain import build_wanted, is_enabled
 from pyhudi.metadata.upkeep import Upkeep
 from pyhudi.services.indexbuild import Prepared, Preparer, prepare
 from pyhudi.services.indexes import request_of, wanted_options
 from pyhudi.services.indexing import IndexResult, LockedTable, locked
+from pyhudi.services.indextold import Listener, is_told_since
 from pyhudi.table.config import TableConfig
 from pyhudi.timeline.gate import Claim
 from pyhudi.timeline.indexing import IndexPlan, encode_built, last_contiguous_write, pending_index_plans
@@ -36,9 +38,10 @@ from pyhudi.transaction.transaction import new_heartbeat
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.metaclient import TableMetaClient
-    from pyhudi.timeline.active import ActiveTimeline
     from pyhudi.timeline.heartbeat import Heartbeat
-    from pyhudi.timeline.timeline import Timeline
+
+_TRIES = 3
+"""How often base files are written while writers go on; the last time that it takes, nobody else may write."""
 
 _log = logging.getLogger(__name__)
 
@@ -81,10 +84,10 @@ def run_index(
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A plan that was taken up: what is to be written, and what was on the timeline then."""
+    """A plan that was taken up: what is to be written, and who hears what writes tell meanwhile."""
 
     prepared: list[Prepared]
-    seen: Timeline
+    listener: Listener
     entry: Instant
 
 
@@ -110,21 +113,7 @@ class _Attempt:
     def run(self) -> Sequence[str]:
         """Build the partitions of the plan; returns those that were built."""
         try:
-            with locked(self._client, self._opts) as table:
-                begun = self._begin(table)
-            if begun is None:
-                return ()
-            stats = _written(begun)
-            with locked(self._client, self._opts) as table:
-                self._refuse_if_superseded(table)
-                self._refuse_if_gone(table, begun)
-                if stats is None or _missed(table, begun) or not self._is_announced(table):
-                    begun = self._begin(table, anew=True)
-                    if begun is None:
-                        return ()
-                    table = replace(table, config=TableConfig.load(table.storage))
-                    stats = [stat for one in begun.prepared for stat in one.write()]
-                self._publish(table, begun, stats)
+            return self._build()
         except BaseException:
             with contextlib.suppress(Exception):  # what went wrong first is what the caller has to know
                 self._give_up()
@@ -132,7 +121,28 @@ class _Attempt:
         finally:
             if self._heartbeat is not None:
                 self._heartbeat.stop()
-        return [one.partition for one in begun.prepared]
+
+    def _build(self) -> Sequence[str]:
+        with locked(self._client, self._opts) as table:
+            begun = self._begin(table)
+        for left in reversed(range(_TRIES)):
+            if begun is None:
+                return ()
+            stats = _written(begun)
+            data = self._client.active_timeline()
+            if stats is not None:  # what is known before needs no look while others wait
+                begun.listener.missed(data, metadata_timeline(self._storage, self._client.config.version))
+            with locked(self._client, self._opts) as table:
+                self._refuse_if_superseded(table)
+                self._refuse_if_gone(table, begun)
+                own = metadata_timeline(table.storage, table.config.version)
+                if stats is not None and are_there(table.storage, stats) and not begun.listener.missed(table.data, own):
+                    return self._publish(table, begun, stats)
+                begun = self._begin(table, anew=True)
+                if begun is not None and not left:  # nobody writes now, so nothing can be missed
+                    table = replace(table, config=TableConfig.load(table.storage))
+                    return self._publish(table, begun, [stat for one in begun.prepared for stat in one.write()])
+        return ()
 
     def _begin(self, table: LockedTable, *, anew: bool = False) -> _Begun | None:
         """Announce the partitions; None if there is nothing to be done any more."""
@@ -154,7 +164,8 @@ class _Attempt:
         for request in left:
             request.check(storage, config, now.schema)
         preparer = self._preparer() if any(request.needs_spark for request in left) else None
-        anew = anew or _is_used(now, self._instant, self._plan.partitions)
+        own = metadata_timeline(storage, config.version)
+        anew = anew or is_told_since(own, self._instant, self._plan.partitions)
         instant = table.completion() if anew else self._instant
         prepared = prepare(now, left, instant, preparer)
         if instant != self._instant:
@@ -167,14 +178,7 @@ class _Attempt:
             self._heartbeat.start()
         definitions = {one.partition: one.definition for one in prepared if one.definition is not None}
         begin_build(storage, config, self._instant, {p.partition: p.groups for p in prepared}, definitions)
-        return _Begun(prepared, data.timeline, entry)
-
-    def _is_announced(self, table: LockedTable) -> bool:
-        """Whether nobody has rolled back what was announced on the metadata table's timeline, as Apache Hudi does when
-        it sees no sign of life."""
-        own = metadata_timeline(table.storage, table.config.version)
-        entry = own.timeline.find(self._instant, Action.DELTA_COMMIT)
-        return entry is not None and entry.state is State.INFLIGHT
+        return _Begun(prepared, Listener(data.timeline, [one.partition for one in prepared]), entry)
 
     def _renew(self, table: LockedTable, instant: str) -> Instant:
         """Put the plan on the timeline under a new instant, instead of its own; returns that."""
@@ -188,7 +192,7 @@ class _Attempt:
         self._instant, self._claim = instant, Claim(self._storage, instant, self._token)
         return entry
 
-    def _publish(self, table: LockedTable, begun: _Begun, stats: Sequence[Mapping[str, Any]]) -> None:
+    def _publish(self, table: LockedTable, begun: _Begun, stats: Sequence[Mapping[str, Any]]) -> Sequence[str]:
         storage, config, data = table.storage, table.config, table.data
         partitions = [one.partition for one in begun.prepared]
         active = metadata_timeline(storage, config.version)
@@ -200,6 +204,7 @@ class _Attempt:
         data.complete(begun.entry, content, table.completion() if config.version >= 8 else None)
         declare_partitions(storage, config, partitions)
         self._claim.release()
+        return partitions
 
     def _refuse_if_gone(self, table: LockedTable, begun: _Begun) -> None:
         partitions = {one.partition for one in begun.prepared}
@@ -239,32 +244,3 @@ def _written(begun: _Begun) -> list[Mapping[str, Any]] | None:
     except NotFoundError as gone:
         _log.info("the index is begun anew: %s", gone)
         return None
-
-
-def _missed(table: LockedTable, begun: _Begun) -> bool:
-    """Whether a write that was under way when the partitions were announced has completed since, and has told one of
-    them nothing: a writer may look at the table's properties once, before it begins. (Those of this library look again
-    when they commit, and may have nothing to tell; that looks the same.)"""
-    before = {i.requested for i in begun.seen.pending()}
-    late = [i for i in table.data.timeline.completed().writes() if i.requested in before]
-    if not late:
-        return False
-    own = metadata_timeline(table.storage, table.config.version)
-    names = {one.partition for one in begun.prepared}
-    return not all(names <= _told(own, i.requested) for i in late)
-
-
-def _is_used(table: LockedTable, instant: str, partitions: Sequence[str]) -> bool:
-    """Whether writes have told one of the partitions something since an indexing instant. That went with what an
-    earlier attempt has built; what is built under a later instant is not expected to have it."""
-    own = metadata_timeline(table.storage, table.config.version)
-    later = [i.requested for i in own.timeline.completed().writes() if i.order_time > instant]
-    return any(_told(own, requested) & set(partitions) for requested in later if requested != instant)
-
-
-def _told(own: ActiveTimeline, instant: str) -> set[str]:
-    """The partitions of the metadata table that a write has told something."""
-    found = own.timeline.find(instant, Action.DELTA_COMMIT)
-    if found is None or not found.is_completed or not own.read(found):
-        return set()
-    return set(own.commit_metadata(found).stats["partitionPath"].to_pylist())

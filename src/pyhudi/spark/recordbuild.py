@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.config import TableConfig
 
+_SAMPLE = 256
+"""So many footers tell how many rows a table has, while others wait for its lock."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -155,8 +158,8 @@ class FirstKeys:
 
 def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned: bool) -> list[str]:
     """The file groups that the index gets, by the rows of the base files."""
-    found = slices.filter(pc.is_valid(slices["base_path"])).select(["partition", "base_path"])
-    rows = row_counts(storage, found["base_path"])
+    found = slices.filter(pc.is_valid(slices["base_path"])).select(["partition", "base_path", "base_size"])
+    rows = _estimated_rows(storage, found)
     if not partitioned:
         least, most = (
             opts.get_typed(o)
@@ -174,6 +177,17 @@ def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned
     for partition, count in zip(found["partition"].to_pylist(), rows, strict=True):
         counts[partition] += count
     return new_group_ids({path: group_count(count, least, most) for path, count in counts.items()})
+
+
+def _estimated_rows(storage: Storage, files: pa.Table) -> list[int]:
+    """About how many rows base files have: exactly that of some, of the others by their sizes."""
+    step = max(1, -(-files.num_rows // _SAMPLE))
+    some = files.take(list(range(0, files.num_rows, step)))
+    rows = row_counts(storage, some["base_path"])
+    if step == 1:
+        return rows
+    by_byte = sum(rows) / max(1, pc.sum(some["base_size"]).as_py() or 0)
+    return [round(size * by_byte) for size in files["base_size"].to_pylist()]
 
 
 def _keys(

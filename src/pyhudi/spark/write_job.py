@@ -30,7 +30,7 @@ from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.table.properties_file import META_FOLDER, PATH
 from pyhudi.timeline.metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.transaction.outcome import Conflicted
-from pyhudi.transaction.transaction import Transaction
+from pyhudi.transaction.transaction import Transaction, current_config
 from pyhudi.write.context import WriteContext
 from pyhudi.write.operations import action_of, type_name
 from pyhudi.write.result import WriteResult
@@ -155,14 +155,23 @@ class WriteJob:
                 )
             return found.and_(expression_delta(spark, client, config, tx.instant, metadata, only))
 
-        def late(config: TableConfig, only: Collection[str]) -> IndexDelta | None:
-            found = delta(config, only) if set(only) - {RECORD_INDEX} else None
-            if RECORD_INDEX not in only:
-                return found
-            keys = delta_beside(spark, client, config, self.opts, tx.timeline, tx.instant, metadata)
-            return keys if found is None else found.and_(keys)
+        def keys(config: TableConfig) -> IndexDelta | None:
+            """What the write tells a record index that was begun, or built, since the write began."""
+            known = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+            lost = RECORD_INDEX in tx.config.metadata_partitions and RECORD_INDEX not in before.partitions
+            if lost or RECORD_INDEX not in known:
+                return None
+            return delta_beside(spark, client, config, self.opts, tx.timeline, tx.instant, metadata)
 
-        return replace(before.and_(delta(tx.config)), late=late)
+        def late(config: TableConfig, only: Collection[str]) -> IndexDelta:
+            found = delta(config, only) if set(only) - {RECORD_INDEX} else IndexDelta()
+            return found.and_(keys(config) if RECORD_INDEX in only else None)
+
+        now = before.and_(delta(tx.config))
+        if RECORD_INDEX not in now.partitions:
+            # what can be told before others have to wait
+            now = now.and_(keys(current_config(client.storage, tx.config)))
+        return replace(now, late=late)
 
 
 def _replaces(metadata: CommitMetadata) -> bool:

@@ -1,0 +1,80 @@
+"""What writes have told the partitions of the metadata table that are being built beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from pyhudi.format.filenames import BASE, parse_names, split_paths
+from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
+from pyhudi.metadata.indexdelta import RECORD_INDEX
+from pyhudi.timeline.instants import Action
+
+if TYPE_CHECKING:
+    from pyhudi.timeline.active import ActiveTimeline
+    from pyhudi.timeline.instants import Instant
+    from pyhudi.timeline.metadata import CommitMetadata
+    from pyhudi.timeline.timeline import Timeline
+
+_LEAVING_KEYS = ("COMPACT", "LOG_COMPACT")
+
+
+class Listener:
+    """Looks whether writes tell partitions what they have to, from the moment on when those were announced, of which
+    ``seen`` is the table's timeline.
+
+    A writer may look at the table's properties once, before it begins, so one that was under way at that moment has to
+    have told whatever its files say. Of later ones only those are suspected that have added files, and to statistics
+    nothing: to a record index many a write has nothing to tell.
+    """
+
+    def __init__(self, seen: Timeline, partitions: Collection[str]) -> None:
+        self._under_way = frozenset(i.requested for i in seen.pending())
+        self._settled = {i.requested for i in seen.completed().writes()}
+        self._partitions = frozenset(partitions)
+
+    def missed(self, data: ActiveTimeline, own: ActiveTimeline) -> bool:
+        """Whether a completed write has left something out; ``own`` is the metadata table's timeline. Looks at each
+        write once."""
+        for instant in data.timeline.completed().writes():
+            if instant.requested in self._settled:
+                continue
+            if self._left_out(data, own, instant):
+                return True
+            self._settled.add(instant.requested)
+        return False
+
+    def _left_out(self, data: ActiveTimeline, own: ActiveTimeline, instant: Instant) -> bool:
+        told = told_by(own, instant.requested)
+        silent = self._partitions - told
+        if instant.requested not in self._under_way:
+            silent &= {COLUMN_STATS, PARTITION_STATS}
+        return FILES in told and bool(silent) and bool(silent & _concerned(data.commit_metadata(instant)))
+
+
+def _concerned(metadata: CommitMetadata) -> set[str]:
+    """The partitions that a write may have something to tell, if it is not theirs to keep the keys where they are."""
+    found = {COLUMN_STATS, PARTITION_STATS}
+    names = split_paths(metadata.stats["path"].drop_null())[1]
+    if BASE in pc.unique(parse_names(names)["kind"]).to_pylist():
+        found.add(BLOOM_FILTERS)
+    if metadata.operation not in _LEAVING_KEYS:
+        found.add(RECORD_INDEX)
+    return found
+
+
+def is_told_since(own: ActiveTimeline, instant: str, partitions: Sequence[str]) -> bool:
+    """Whether writes have told one of the partitions something since an indexing instant. That went with what an
+    earlier attempt has built; what is built under a later instant is not expected to have it."""
+    later = [i.requested for i in own.timeline.completed().writes() if i.order_time > instant]
+    return any(told_by(own, requested) & set(partitions) for requested in later if requested != instant)
+
+
+def told_by(own: ActiveTimeline, instant: str) -> set[str]:
+    """The partitions of the metadata table that a write has told something."""
+    found = own.timeline.find(instant, Action.DELTA_COMMIT)
+    if found is None or not found.is_completed or not own.read(found):
+        return set()
+    return set(own.commit_metadata(found).stats["partitionPath"].to_pylist())
