@@ -21,35 +21,36 @@ LOCK = {
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
     "hoodie.cleaner.policy.failed.writes": "LAZY",
 }
-WANTED = {
+RECORDS = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.record.index.min.filegroup.count": "2",
     "hoodie.metadata.record.index.max.filegroup.count": "2",
-    "hoodie.metadata.index.bloom.filter.enable": "true",
 }
-SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true", **WANTED}
-CASES = [("0.15.0", "MERGE_ON_READ"), ("1.0.2", "COPY_ON_WRITE"), ("1.2.0", "MERGE_ON_READ")]
+BLOOM = {"hoodie.metadata.index.bloom.filter.enable": "true"}
+WANTED = {"record_index": RECORDS, "bloom_filters": BLOOM}
+SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true", **RECORDS}
+CASES = [
+    ("0.15.0", "MERGE_ON_READ", "record_index", "bloom_filters"),
+    ("1.0.2", "COPY_ON_WRITE", "bloom_filters", "record_index"),
+    ("1.2.0", "MERGE_ON_READ", "record_index", "bloom_filters"),
+]
 
 
-@pytest.mark.parametrize(("planner", "builder"), [("ours", "theirs"), ("theirs", "ours")])
-@pytest.mark.parametrize(("oracle", "table_type"), CASES, indirect=["oracle"])
+@pytest.mark.parametrize(("oracle", "table_type", "ours", "theirs"), CASES, indirect=["oracle"])
 def test_in_turns(
     oracle: Oracle,
     table_type: str,
-    planner: str,
-    builder: str,
+    ours: str,
+    theirs: str,
     spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    options = {
-        **OPTIONS,
-        **SIMPLE,
-        "hoodie.metadata.enable": "true",
-        "hoodie.datasource.write.table.type": table_type,
-    }
-    both = InTurns(tmp_path / "table", oracle, spark, options)
-    clock = count(1)
+    """``ours`` is the index that they plan and we build, ``theirs`` the other one."""
+    kind = {"hoodie.metadata.enable": "true", "hoodie.datasource.write.table.type": table_type}
+    both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **kind})
+    path, clock = str(both.path), count(1)
+    services = HudiTable.for_path(path).services
 
     def write(side: str, start: int, stop: int, operation: str = "upsert") -> None:
         ts = next(clock)
@@ -57,56 +58,49 @@ def test_in_turns(
 
     write("theirs", 0, 20)
     write("ours", 10, 25)
-    plans = _plan(both, planner)
-    write(planner, 20, 30)
-    if builder == "theirs":
-        for kind, instant in plans.items():
-            oracle.index(both.path, {**both.options, **WANTED, **LOCK}, kind, instant=instant)
-    else:
-        real: Callable[[Any], Any] = indexrun._written
+    planned = services.schedule_index(theirs, options=WANTED[theirs])
+    write("ours", 20, 30)
+    both.options |= WANTED[theirs]
+    oracle.index(path, {**both.options, **LOCK}, instant=planned.instant)
+    _check(both, theirs)
 
-        def beside(begun: Any) -> Any:
-            found = real(begun)
-            # without the first Apache Hudi drops what is being built, without the second it builds it by itself at once
-            both.options |= {**WANTED, "hoodie.metadata.index.async": "true"}
-            write("theirs", 25, 45)
-            write("ours", 5, 8)
-            return found
+    # without the last one Apache Hudi builds by itself, at once, what is being built, and without the options of the
+    # index it drops it
+    both.options |= {**WANTED[ours], "hoodie.metadata.index.async": "true"}
+    instant = oracle.index(path, {**both.options, **LOCK}, ours.upper(), run=False)
+    write("theirs", 25, 35)
+    real: Callable[[Any], Any] = indexrun._written
 
-        monkeypatch.setattr(indexrun, "_written", beside)
-        (instant,) = set(plans.values())
-        found = HudiTable.for_path(str(both.path)).services.run_index(instant, WANTED, spark=spark)
-        assert set(found.partitions) == {"bloom_filters", "record_index"}
-        monkeypatch.undo()
-    _check(both, "k024", "k044")
-    both.options |= WANTED
+    def beside(begun: Any) -> Any:
+        found = real(begun)
+        write("theirs", 30, 45)
+        write("ours", 5, 8)
+        return found
+
+    monkeypatch.setattr(indexrun, "_written", beside)
+    assert services.run_index(instant, WANTED[ours], spark=spark).partitions == (ours,)
+    assert not services.pending_indexes()
+    _check(both, theirs, ours)
+    both.check(SKIPPING, ("k024", "k044"))
+
     write("theirs", 15, 40)
     write("ours", 0, 4, "delete")
     write("ours", 2, 30)
     write("theirs", 3, 6, "delete")
-    _check(both, "k003", "k007")
+    _check(both, theirs, ours)
+    both.check(SKIPPING, ("k003", "k007"))
 
 
-def _plan(both: InTurns, planner: str) -> dict[str, str]:
-    """The instants of plans, by the names that Apache Hudi has for the indexes."""
-    kinds = ["RECORD_INDEX", "BLOOM_FILTERS"]
-    if planner == "theirs":
-        instant = both.oracle.index(both.path, {**both.options, **WANTED, **LOCK}, *kinds, run=False)
-        return dict.fromkeys(kinds, instant)
-    services = HudiTable.for_path(str(both.path)).services
-    plans = {kind: services.schedule_index(kind.lower(), options=WANTED).instant for kind in kinds}
-    return {kind: instant for kind, instant in plans.items() if instant is not None}
-
-
-def _check(both: InTurns, *keys: str) -> None:
-    """Both sides see the rows, and find them by the indexes, which say what is in the table."""
+def _check(both: InTurns, *indexes: str) -> None:
+    """The indexes are in use, and say what is in the table."""
     path = str(both.path)
     table = HudiTable.for_path(path)
     assert table.config.version == VERSIONS[both.oracle.release]
     assert not table.config.metadata_partitions_inflight
-    assert {"bloom_filters", "record_index"} <= set(both.oracle.metadata_partitions(path))
-    both.check(SKIPPING, keys)
-    assert places(path) == real_places(path)
+    assert set(indexes) <= set(both.oracle.metadata_partitions(path))
     assert not table.validate_metadata().num_rows
-    found = table.lookup(list(keys), ["id"])
-    assert sorted(found["id"].to_pylist()) == sorted(set(keys) & set(both.model))
+    if "record_index" in indexes:
+        assert places(path) == real_places(path)
+        assert {key for key, _ in places(path)} == set(both.model)
+    keys = ["k003", "k007", "k044"]
+    assert sorted(table.lookup(keys, ["id"])["id"].to_pylist()) == [key for key in keys if key in both.model]

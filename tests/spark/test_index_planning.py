@@ -14,6 +14,7 @@ from tests.spark.test_secondary_index import batch
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.services import indexrun
+from pyhudi.spark.write_job import WriteJob
 from pyhudi.spark.writer import write
 
 MOVES = {"hoodie__simple__index__update__partition__path": True}
@@ -96,3 +97,33 @@ def test_an_index_that_cannot_be(spark: SparkSession, tmp_path: Path) -> None:
     assert len(services.pending_indexes()) == 1
     assert services.drop_index("record_index").partitions == ("record_index",)
     assert not services.pending_indexes()
+
+
+@pytest.mark.parametrize("when", ["begun", "built"])
+def test_a_write_that_began_before(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """It tells the index that is begun, or even ready, by the time it commits."""
+    path = str(tmp_path / "table")
+    write(frame(spark, batch(0, 20, 1)), path, by_event_time("upsert", "COPY_ON_WRITE"), "append")
+    services = HudiTable.for_path(path).services
+    real = WriteJob.commit
+
+    def commit(self: WriteJob, *args: Any, **more: Any) -> Any:
+        monkeypatch.undo()
+        services.schedule_index("record_index", options=GROUPS)
+        if when == "built":
+            services.run_index(options=GROUPS, spark=spark)
+            return real(self, *args, **more)
+        found = []
+        monkeypatch.setattr(
+            indexrun, "_written", lambda begun: (found.append(real(self, *args, **more)), written(begun))[1]
+        )
+        services.run_index(options=GROUPS, spark=spark)
+        return found[0]
+
+    written = indexrun._written
+    monkeypatch.setattr(WriteJob, "commit", commit)
+    write(frame(spark, batch(10, 30, 2)), path, by_event_time("upsert", "COPY_ON_WRITE"), "append")
+    assert "record_index" in HudiTable.for_path(path).config.metadata_partitions
+    assert places(path) == real_places(path)
