@@ -50,7 +50,6 @@ def test_in_turns(
     kind = {"hoodie.metadata.enable": "true", "hoodie.datasource.write.table.type": table_type}
     both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **kind})
     path, clock = str(both.path), count(1)
-    services = HudiTable.for_path(path).services
 
     def write(side: str, start: int, stop: int, operation: str = "upsert") -> None:
         ts = next(clock)
@@ -58,6 +57,7 @@ def test_in_turns(
 
     write("theirs", 0, 20)
     write("ours", 10, 25)
+    services = HudiTable.for_path(path).services
     planned = services.schedule_index(theirs, options=WANTED[theirs])
     write("ours", 20, 30)
     both.options |= WANTED[theirs]
