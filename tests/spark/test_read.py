@@ -21,6 +21,8 @@ from pyhudi.read.query import Query
 from pyhudi.spark.load import load_table
 from pyhudi.spark.reader import read
 from pyhudi.storage import open_storage
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.instants import Action
 
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 PATH = {"pyhudi.read.partition.values": "path"}
@@ -100,10 +102,12 @@ def test_other_partitions_are_pruned_by_spark(spark, tmp_path, capsys, fields, f
     assert values(frame, "v", "year") == [(i, 2003) for i in range(3)]
 
 
-@pytest.mark.parametrize("root", ["a b", "é%41+$1", "x=y"])
-def test_partitions_below_odd_roots_are_pruned(spark, tmp_path, capsys, root):
-    table = HandMadeTable(tmp_path / root, 9, "year", YEARS)
-    table.write(10, {(f"{y}", f"f{y}"): _rows(y) for y in range(2000, 2003)})
+@pytest.mark.parametrize("style", [HIVE, {}], ids=["hive", "plain"])
+@pytest.mark.parametrize("root", ["a b", "é%41+$1", "x=y", "[a]{b}", "-x/y-"])
+def test_partitions_below_odd_roots_are_pruned(spark, tmp_path, capsys, root, style):
+    table = HandMadeTable(tmp_path / root, 9, "year", YEARS, style)
+    prefix = "year=" if style else ""
+    table.write(10, {(f"{prefix}{y}", f"f{y}"): _rows(y) for y in range(2000, 2003)})
     frame = load(spark, table).where("year = 2001").select("id", "year")
     assert re.search(r"PartitionFilters: \[[^\]]*year#\d+ = 2001", plan_text(frame, capsys))
     assert values(frame, "id", "year") == [(f"k2001-{i}", 2001) for i in range(3)]
@@ -309,6 +313,19 @@ def test_an_object_store_that_spark_does_not_know(spark, tmp_path):
             frame = load_table(spark, uri, server.options)
             assert values(frame.where("v > 0"), "id", "p") == [("1", "a"), ("2", "a")]
             assert values(load_table(spark, f"{uri}/a", server.options), "v") == [(0,), (1,), (2,)]
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_place_of_a_scheme_that_spark_does_not_know(spark, tmp_path, monkeypatch, table_type):
+    """Hadoop has no name for its file system there, and mounted folders hide that."""
+    table = HandMadeTable(tmp_path / "t", properties={"hoodie.table.type": table_type})
+    deltas = Action.DELTA_COMMIT if table_type == "MERGE_ON_READ" else Action.COMMIT
+    table.write(10, {(p, f"f{p}"): [{"id": p, "p": p, "v": 1}] for p in "ab"}, action=deltas)
+    if deltas is Action.DELTA_COMMIT:
+        table.log(20, {("a", "fa"): [{"id": "a", "p": "a", "v": 2}]}, base=10)
+    monkeypatch.setattr(LocalStorage, "uri", lambda _, path="": f"gs://nowhere/{path}")
+    found = values(load(spark, table), "id", "v")
+    assert found == [("a", 2 if deltas is Action.DELTA_COMMIT else 1), ("b", 1)]
 
 
 def test_an_empty_table(spark, tmp_path):

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
-from pyhudi.spark.folders import Folders, allow_mounts
+from pyhudi.spark.folders import MOUNTS, Folders, allow_mounts
 from pyhudi.spark.settings import session_setting
 
 _GLOB_CHARACTERS = re.compile(r"([\\{}\[\]*?])")
@@ -35,7 +35,7 @@ class FileReader:
     def __init__(self, spark: SparkSession, schema: StructType, folders: Folders | None = None) -> None:
         self._spark = spark
         self._schema = schema
-        self._options = {} if folders is None else {"basePath": escape_glob(folders.base_path)}
+        self._options = {} if folders is None else {"basePath": folders.base_path}
         if folders is not None and folders.mounted:
             allow_mounts(spark)
         self._readers: dict[str, DataFrameReader] = {}
@@ -75,6 +75,11 @@ def cannot_reach(error: Exception) -> bool:
     """Whether Spark's Hadoop has no file system for the place."""
     text = str(error)
     return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)
+
+
+def is_hidden_by_a_mount(error: Exception) -> bool:
+    """Whether a mounted file was not found; ``viewfs`` says that of whatever is wrong with the file system below."""
+    return f"Path does not exist: {MOUNTS}" in str(error)
 
 
 @contextmanager

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 FILE_NUMBER = "_pyhudi_file"
 """The column that numbers files."""
 _MOUNT_TABLE = "pyhudi"
+MOUNTS = f"viewfs://{_MOUNT_TABLE}/"
+"""What addresses of mounted folders begin with."""
 _BEGIN = _END = "-"
 # the address without levels has to be there, too: Spark looks whether the base path is a folder
 _LEVELS = f"/{_BEGIN}(?=/|$)((/[^/]+=[^/]*)*?/({_END}|{FILE_NUMBER}=[^/]*)(?=/|$))?"
@@ -76,7 +78,7 @@ def can_be_mounted(root: str, names: Sequence[str] = ()) -> bool:
 def mounted(root: str) -> Folders:
     """The table at an address, below levels of folders for some columns."""
     scheme, _, path = root.partition(":")
-    return Folders(f"viewfs://{_MOUNT_TABLE}/{scheme}/{quote(path.strip('/'), safe='/@+,=~')}/{_BEGIN}/", mounted=True)
+    return Folders(f"{MOUNTS}{scheme}/{quote(path.strip('/'), safe='/@+,=~')}/{_BEGIN}/", mounted=True)
 
 
 def level(name: str, values: pa.Array) -> pa.StringArray:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,8 +20,8 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from pyhudi.errors import QueryError
 from pyhudi.read.file_schemas import FilePart, file_parts
-from pyhudi.spark.files import FileReader, cannot_reach, read_settings
-from pyhudi.spark.folders import FILE_NUMBER
+from pyhudi.spark.files import FileReader, cannot_reach, is_hidden_by_a_mount, read_settings
+from pyhudi.spark.folders import FILE_NUMBER, Folders
 from pyhudi.spark.partition_columns import PartitionColumns, partition_columns
 from pyhudi.spark.types import spark_schema
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 ROW_NUMBER = "_pyhudi_row"
 _PLANNERS = 4
 """Threads that ask Spark for the parts of a query; most of their time is waiting for it."""
+_reached = {"file://"}
+"""File systems that Spark has reached in this process."""
 
 
 class FileNumbers(Protocol):
@@ -128,9 +131,9 @@ class _PartReader:
     def read(self, way: PartitionColumns, tasks: pa.Table) -> DataFrame:
         """The rows of some of the files. Threads may call it side by side."""
         if way.folders is None:
-            rows = self._files.read([self._table.storage.uri(path) for path in tasks["base_path"].to_pylist()])
+            rows = self._files.read(self._uris(tasks))
         else:
-            rows = FileReader(self._spark, self._in_folders(way), way.folders).read(way.uris(tasks))
+            rows = self._read_in_folders(way, way.folders, tasks)
         changed = {name: column for name, column in self._changed.items() if name not in way.told}
         if self._numbers is not None:
             changed |= {} if way.numbered else {FILE_NUMBER: self._numbers.column()}
@@ -141,6 +144,22 @@ class _PartReader:
             return rows.withColumns(changed) if changed else rows
         names = [*self._schema.names, *([FILE_NUMBER, ROW_NUMBER] if self._numbers else [])]
         return rows.select(*(changed[n].alias(n) if n in changed else quoted(n) for n in names))
+
+    def _uris(self, tasks: pa.Table) -> list[str]:
+        return [self._table.storage.uri(path) for path in tasks["base_path"].to_pylist()]
+
+    def _read_in_folders(self, way: PartitionColumns, folders: Folders, tasks: pa.Table) -> DataFrame:
+        one = self._uris(tasks.slice(0, 1))
+        place = "{0.scheme}://{0.netloc}".format(urlsplit(one[0]))
+        if place not in _reached:  # a mount hides what is wrong with the file system below, and logs it for each file
+            self._files.read(one)
+            _reached.add(place)
+        try:
+            return FileReader(self._spark, self._in_folders(way), folders).read(way.uris(tasks))
+        except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
+            if is_hidden_by_a_mount(e):
+                self._files.read(one)  # says what is wrong
+            raise
 
     def _in_folders(self, way: PartitionColumns) -> StructType:
         """What is read: folders tell values of the table's types, whatever the files have."""
