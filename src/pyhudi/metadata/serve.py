@@ -1,4 +1,4 @@
-"""Services of the metadata table itself: compaction, and the deletion of slices that nobody reads any more."""
+"""Services of the metadata table itself: compaction, the deletion of slices that nobody reads any more, archival."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyhudi.config import options
 from pyhudi.errors import FormatError, MetadataTableError, NotFoundError
 from pyhudi.format.hfile import ENTRY_SCHEMA
+from pyhudi.metadata.archive import archive_old
 from pyhudi.metadata.clean import clean
 from pyhudi.metadata.deltas import begin, publish, write_group_base
 from pyhudi.metadata.detach import detach_metadata_table
@@ -58,6 +59,7 @@ def serve(upkeep: Upkeep, config: TableConfig) -> None:
         return
     if done:
         clean(upkeep.storage, config, active, upkeep.completion)
+        archive_old(upkeep.storage, upkeep.opts, upkeep.data, active)
 
 
 def deltas_since_compaction(metadata: Timeline, version: int) -> int:

@@ -1,0 +1,51 @@
+"""Archives what is old on the metadata table's own timeline, as Apache Hudi does (tables of version 8 and later).
+
+What is on the table's active timeline stays active here: rolling back or restoring a write looks its delta commit up.
+So do all instants since the last compaction, of which readers ask what files they have written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyhudi.config import Options, options
+from pyhudi.timeline.archival import archive
+from pyhudi.timeline.instants import Action, Instant
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.active import ActiveTimeline
+    from pyhudi.timeline.timeline import Timeline
+
+
+def archive_old(storage: Storage, opts: Options, data: ActiveTimeline, active: ActiveTimeline) -> list[Instant]:
+    """Archive instants of the metadata table (``active``: its timeline; ``data``: the table's) if there are many;
+    returns those that were archived. The caller holds the table's lock."""
+    if active.layout.version < 2 or not opts.get_typed(options.AUTO_ARCHIVE):
+        return []
+    found = archivable(
+        active.timeline,
+        data.timeline,
+        least=opts.get_typed(options.KEEP_MIN_COMMITS) + 1,
+        most=opts.get_typed(options.KEEP_MAX_COMMITS) + 1,
+    )
+    if found:
+        archive(storage, active, found)
+    return found
+
+
+def archivable(metadata: Timeline, data: Timeline, *, least: int, most: int) -> list[Instant]:
+    """The instants that can be archived, oldest first: when there are more than ``most`` commits, those before the last
+    ``least`` of them."""
+    commits = metadata.completed().writes()
+    if len(commits) <= most:
+        return []
+    compaction = commits.of_actions(Action.COMMIT).last
+    if compaction is None:
+        return []
+    active = [i.requested for i in data if not i.is_completed or i.is_write]
+    limits = [commits.instants[-least].requested, compaction.requested, *active]
+    limits += [i.requested for i in metadata.pending()]
+    # what has built a partition bears no time of its own, and is as old as its completion
+    end = min(limits)
+    return [i for i in metadata.completed() if i.requested < end and i.order_time < end]

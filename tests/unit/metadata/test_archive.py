@@ -1,0 +1,123 @@
+"""The metadata table's timeline gets shorter after the table's own, and says the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyhudi.metadata.home import metadata_layout, metadata_timeline
+from pyhudi.metadata.serve import deltas_since_compaction
+from pyhudi.metadata.sources import CACHE
+from pyhudi.storage import Storage
+from pyhudi.timeline.archival import archive
+from pyhudi.timeline.history import read_history
+from pyhudi.timeline.instants import Action
+from tests.unit.services.mortable import FAST, FILE_IDS, MorTable, row
+from tests.unit.transaction.test_kill import deaths
+
+OPTIONS = {
+    **FAST,
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.compact.max.delta.commits": "5",
+    "hoodie.keep.min.commits": "6",
+    "hoodie.keep.max.commits": "9",
+}
+
+
+def table(folder: Path, version: int = 9, storage: Storage | None = None) -> MorTable:
+    return MorTable(folder, version, options=OPTIONS, storage=storage)
+
+
+def grow(mor: MorTable, start: int, stop: int) -> None:
+    for n in range(start, stop):
+        mor.delta([row(f"a{n % 3}", "a", n, f"v{n}")])
+
+
+def archive_table(mor: MorTable, count: int) -> None:
+    """Archive the oldest writes of the table itself, as its own archival would."""
+    active = mor.client.active_timeline()
+    assert mor.storage is not None
+    archive(mor.storage, active, list(active.timeline.completed())[:count])
+
+
+def check(mor: MorTable, last: int) -> None:
+    CACHE.clear()
+    assert mor.rows()["a" + str(last % 3)]["v"] == f"v{last}"
+    found = mor.table.validate_metadata()
+    assert not set(found["problem"].to_pylist()) - {"of another size"}  # which these commits do not tell
+
+
+def archived(mor: MorTable) -> list[str]:
+    assert mor.storage is not None
+    found: list[str] = read_history(mor.storage, metadata_layout(mor.version))["requested"].to_pylist()
+    return found
+
+
+@pytest.fixture
+def mor(tmp_path: Path) -> MorTable:
+    mor = table(tmp_path / "t")
+    mor.load([row(f"{p}{n}", p, 0, "x") for p in FILE_IDS for n in range(3)])
+    grow(mor, 1, 20)
+    return mor
+
+
+def test_what_is_active_on_the_table_stays(mor: MorTable) -> None:
+    assert not archived(mor)
+    archive_table(mor, 12)
+    first = mor.client.active_timeline().timeline.first
+    assert first is not None
+    grow(mor, 20, 26)
+    gone = archived(mor)
+    assert gone
+    assert max(gone) < first.requested
+    check(mor, 25)
+    assert mor.storage is not None
+    left = metadata_timeline(mor.storage, 9).timeline
+    assert not set(gone) & {i.requested for i in left}
+    assert not left.pending()
+    assert {i.requested for i in mor.client.active_timeline().timeline.writes()} <= {i.requested for i in left}
+    for n in range(26, 60):
+        grow(mor, n, n + 1)
+        if n % 8 == 0:
+            archive_table(mor, 8)
+    check(mor, 59)
+    assert len(archived(mor)) > len(gone) + 10
+    kinds = read_history(mor.storage, metadata_layout(9))["action"].to_pylist()
+    assert {Action.DELTA_COMMIT, Action.COMMIT, Action.CLEAN} >= set(kinds) >= {Action.DELTA_COMMIT, Action.COMMIT}
+
+
+def test_options_of_apache_hudi(mor: MorTable) -> None:
+    archive_table(mor, 12)
+    mor.options = OPTIONS | {"hoodie.archive.automatic": "false"}
+    grow(mor, 20, 26)
+    assert not archived(mor)
+    mor.options = OPTIONS | {"hoodie.keep.min.commits": "100", "hoodie.keep.max.commits": "110"}
+    grow(mor, 26, 32)
+    assert not archived(mor)
+
+
+def test_dying_writers(mor: MorTable) -> None:
+    """A write after which the metadata table is compacted, cleaned and archived."""
+    archive_table(mor, 12)
+    n = 20
+    while not compacts_next(mor):
+        grow(mor, n, n + 1)
+        n += 1
+
+    def act(storage: Storage) -> None:
+        grow(table(mor.root.with_name("dead"), storage=storage), 40, 41)
+
+    seen = set()
+    for storage in deaths(mor.root, act):
+        left = table(mor.root.with_name("dead"), storage=storage)
+        grow(left, 50, 51)
+        check(left, 50)
+        seen.add(bool(archived(left)))
+    assert seen == {True, False}
+
+
+def compacts_next(mor: MorTable) -> bool:
+    """Whether the next commit compacts the metadata table."""
+    assert mor.storage is not None
+    return deltas_since_compaction(metadata_timeline(mor.storage, 9).timeline, 9) == 4
