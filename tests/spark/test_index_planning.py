@@ -127,3 +127,25 @@ def test_a_write_that_began_before(
     write(frame(spark, batch(10, 30, 2)), path, by_event_time("upsert", "COPY_ON_WRITE"), "append")
     assert "record_index" in HudiTable.for_path(path).config.metadata_partitions
     assert places(path) == real_places(path)
+
+
+def test_keys_that_come_a_second_time(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the builder, one write puts keys into a second file group. Their index would find half of their rows."""
+    path, rows = str(tmp_path / "table"), batch(0, 20, 1)
+    write(frame(spark, rows), path, by_event_time("upsert", "COPY_ON_WRITE"), "append")
+    services = HudiTable.for_path(path).services
+    services.schedule_index("record_index", options=GROUPS)
+    real = indexrun._written
+
+    def beside(begun: Any) -> Any:
+        found = real(begun)
+        monkeypatch.undo()
+        write(frame(spark, rows[5:8]), path, by_event_time("bulk_insert", "COPY_ON_WRITE"), "append")
+        return found
+
+    monkeypatch.setattr(indexrun, "_written", beside)
+    with pytest.raises(UnsupportedTableError, match="3 keys are in several file groups"):
+        services.run_index(options=GROUPS, spark=spark)
+    config = HudiTable.for_path(path).config
+    assert "record_index" not in {*config.metadata_partitions, *config.metadata_partitions_inflight}
+    assert len(HudiTable.for_path(path).scan([("id", "=", rows[5][0])]).to_arrow()) == 2

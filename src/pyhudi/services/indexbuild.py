@@ -16,6 +16,7 @@ from pyhudi.metadata.upkeep import Upkeep
 if TYPE_CHECKING:
     from pyhudi.services.indexes import IndexRequest
     from pyhudi.services.indexing import LockedTable
+    from pyhudi.timeline.active import ActiveTimeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +24,16 @@ class Prepared:
     """A partition that is going to be built of what a table holds at one moment.
 
     ``groups`` are the ids of its file groups; ``definition`` says what it indexes, if that is not said already.
-    ``write`` writes the base files, which takes long, and returns their write stats.
+    ``write`` writes the base files, which takes long, and returns their write stats. ``verify`` looks, with these and a
+    later timeline of the table, whether the table can still have the index after the writes since, and raises
+    UnsupportedTableError if not.
     """
 
     partition: str
     groups: Sequence[str]
     definition: Mapping[str, Any] | None
     write: Callable[[], Sequence[Mapping[str, Any]]]
+    verify: Callable[[Sequence[Mapping[str, Any]], ActiveTimeline], None] | None = None
 
 
 Preparer = Callable[["LockedTable", "IndexRequest", str], Prepared]

@@ -38,6 +38,7 @@ from pyhudi.transaction.transaction import new_heartbeat
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.metaclient import TableMetaClient
+    from pyhudi.timeline.active import ActiveTimeline
     from pyhudi.timeline.heartbeat import Heartbeat
 
 _TRIES = 3
@@ -90,6 +91,16 @@ class _Begun:
     listener: Listener
     entry: Instant
 
+    def verify(self, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> None:
+        """Look whether the table can still have what was built.
+
+        Raises:
+            UnsupportedTableError: it cannot.
+        """
+        for one in self.prepared:
+            if one.verify is not None:
+                one.verify(stats, data)
+
 
 class _Attempt:
     """One attempt at a plan."""
@@ -132,11 +143,14 @@ class _Attempt:
             data = self._client.active_timeline()
             if stats is not None:  # what is known before needs no look while others wait
                 begun.listener.missed(data, metadata_timeline(self._storage, self._client.config.version))
+                begun.verify(stats, data)
             with locked(self._client, self._opts) as table:
                 self._refuse_if_superseded(table)
                 self._refuse_if_gone(table, begun)
                 own = metadata_timeline(table.storage, table.config.version)
                 if stats is not None and are_there(table.storage, stats) and not begun.listener.missed(table.data, own):
+                    if table.data.timeline.completed().writes() != data.timeline.completed().writes():
+                        begun.verify(stats, table.data)
                     return self._publish(table, begun, stats)
                 begun = self._begin(table, anew=True)
                 if begun is not None and not left:  # nobody writes now, so nothing can be missed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -12,7 +13,7 @@ from pyhudi.services.indexbuild import Prepared, Preparer
 from pyhudi.services.indexes import IndexRequest
 from pyhudi.services.indexing import Builder, LockedTable
 from pyhudi.spark.expressionindex import build_expression_index
-from pyhudi.spark.recordbuild import FirstKeys, build_record_index, record_index_definition
+from pyhudi.spark.recordbuild import FirstKeys, build_record_index, record_index_definition, refuse_doubled
 from pyhudi.spark.secondaryindex import build_secondary_index
 from pyhudi.write.guards import check_record_index
 
@@ -46,6 +47,8 @@ def spark_preparer(spark: SparkSession) -> Preparer:
         check_record_index(config, opts)
         keys = FirstKeys.of(spark, storage, config, opts, data, partitioned=partitioned)
         definition = None if config.version < 9 else record_index_definition(partitioned=partitioned)
-        return Prepared(request.partition, keys.groups.ids, definition, lambda: keys.write(instant))
+        return Prepared(
+            request.partition, keys.groups.ids, definition, lambda: keys.write(instant), partial(refuse_doubled, keys)
+        )
 
     return prepare

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from pyhudi.services.indexing import locked
 from pyhudi.spark.recorddelta import numbered
 from pyhudi.spark.recordindex import PARTITIONED
 from pyhudi.spark.recordkeys import file_keys, slice_keys, task_count
+from pyhudi.spark.recordverify import doubled
 from pyhudi.spark.recordwrite import PARTITION, Places, Target, write_keys
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.table.metaclient import TableMetaClient
@@ -142,18 +143,27 @@ class FirstKeys:
             self.table.storage, instant, config.version, groups, [GroupSlice(file_id) for file_id in groups.ids]
         )
         written = write_keys(keys, Places(files, pa.array([], pa.string())), target, tasks)
-        if written.clashes:
-            where = "several file groups of a partition" if groups.partitioned else "several file groups"
-            cure = (
-                ""
-                if groups.partitioned
-                else ", or, if they are unique in their partitions, have a partitioned record index"
-            )
-            raise UnsupportedTableError(
-                f"{written.clashes} keys are in {where}, and a record index knows one place of each; delete the "
-                f"duplicates{cure}"
-            )
+        _refuse_clashes(written.clashes, groups)
         return written.stats
+
+
+def refuse_doubled(first: FirstKeys, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> None:
+    """Refuse the index if writes since its base files were written have put keys into second file groups.
+
+    Raises:
+        UnsupportedTableError: they have.
+    """
+    _refuse_clashes(doubled(first, [s for s in stats if s["partitionPath"] == PARTITION], data), first.groups)
+
+
+def _refuse_clashes(count: int, groups: RecordGroups) -> None:
+    if not count:
+        return
+    where = "several file groups of a partition" if groups.partitioned else "several file groups"
+    cure = "" if groups.partitioned else ", or, if they are unique in their partitions, have a partitioned record index"
+    raise UnsupportedTableError(
+        f"{count} keys are in {where}, and a record index knows one place of each; delete the duplicates{cure}"
+    )
 
 
 def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned: bool) -> list[str]:
