@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
-from pyhudi.timeline.archival import archive
+from pyhudi.timeline.archival import archive, finish
 from pyhudi.timeline.instants import Action, Instant
 
 if TYPE_CHECKING:
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 
 
 def archive_old(storage: Storage, opts: Options, data: ActiveTimeline, active: ActiveTimeline) -> list[Instant]:
-    """Archive instants of the metadata table (``active``: its timeline; ``data``: the table's) if there are many;
-    returns those that were archived. The caller holds the table's lock."""
+    """Archive instants of the metadata table (``active``: its timeline; ``data``: the table's) if there are many, and
+    finish what another one has left; returns those that went off the timeline. The caller holds the table's lock."""
     if active.layout.version < 2 or not opts.get_typed(options.AUTO_ARCHIVE):
         return []
+    left = finish(storage, active)
+    if left:
+        active = active.reload()
     found = archivable(
         active.timeline,
         data.timeline,
@@ -31,7 +34,7 @@ def archive_old(storage: Storage, opts: Options, data: ActiveTimeline, active: A
     )
     if found:
         archive(storage, active, found)
-    return found
+    return [*left, *found]
 
 
 def archivable(metadata: Timeline, data: Timeline, *, least: int, most: int) -> list[Instant]:

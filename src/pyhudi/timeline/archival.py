@@ -58,12 +58,34 @@ def archive(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant
         rows = pa.Table.from_pylist([_row(active, i) for i in new], schema=_SCHEMA)
         files = manifest_files(storage, layout)
         _publish(storage, layout, [*files, _write(storage, layout, rows, 0)])
+    _take_off(active, instants)
+    _merge_levels(storage, layout)
+    _clean(storage, layout)
+
+
+def finish(storage: Storage, active: ActiveTimeline) -> list[Instant]:
+    """Take those instants off the active timeline that are archived already, which an archival has left that died;
+    returns them. The caller holds the table's lock.
+
+    Raises:
+        CorruptInstantError: the manifest of the archived timeline cannot be parsed.
+    """
+    first = active.timeline.first
+    names = [file["fileName"] for file in manifest_files(storage, active.layout)]
+    if first is None or all(_last_of(name) < first.requested for name in names):
+        return []
+    done = active.timeline.completed().instants
+    there = archived_completions(storage, active.layout, [i.requested for i in done])
+    left = [i for i in done if there.get(i.requested) == i.completion]
+    _take_off(active, left)
+    return left
+
+
+def _take_off(active: ActiveTimeline, instants: Sequence[Instant]) -> None:
     for instant in sorted(instants):
         # the completed file last: without it the others would look like a write that has failed
         for state in sorted(active.states(instant), key=lambda i: i.state.rank):
             active.delete(state)
-    _merge_levels(storage, layout)
-    _clean(storage, layout)
 
 
 def _row(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
@@ -120,6 +142,12 @@ def _merge_levels(storage: Storage, layout: Layout) -> None:
             return
         else:
             level += 1
+
+
+def _last_of(name: str) -> str:
+    """The last instant of a file."""
+    parts = name.split("_")
+    return parts[1] if len(parts) > 2 else "9"  # it may be any, if the name does not say
 
 
 def _level_of(name: str) -> int:
