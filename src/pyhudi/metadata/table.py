@@ -25,6 +25,7 @@ from pyhudi.metadata.sources import DeleteSource, HFileSource, slice_sources
 from pyhudi.metadata.trust import MetadataTimeline, open_timeline
 
 if TYPE_CHECKING:
+    from pyhudi.metadata.files import FileLists
     from pyhudi.storage import Storage
     from pyhudi.table.config import TableConfig
     from pyhudi.timeline.active import ActiveTimeline
@@ -49,6 +50,8 @@ class MetadataTable:
         self._groups: dict[str, pa.Table] = {}
         self.partition_paths: list[str] | None = None
         """The table's partitions, once `pyhudi.metadata.files.partition_paths` has read them."""
+        self.listed: FileLists | None = None
+        """Files that were listed to plan with, for `pyhudi.metadata.files.list_from_metadata` to take."""
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig, data: ActiveTimeline) -> MetadataTable:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.errors import HudiError
 from pyhudi.metadata.expressions import is_expression
+from pyhudi.metadata.files import file_lists
 from pyhudi.metadata.freshness import statistics_are_current
 from pyhudi.read.bounds import Bounds, Mask
 from pyhudi.read.conditions import Conditions, in_no_group
@@ -25,6 +26,7 @@ from pyhudi.read.expressions import Expressions
 from pyhudi.read.filters import RowFilter, Term
 from pyhudi.read.keyfiles import BLOOM_FILTERS, RECORD_INDEX, not_in_filters
 from pyhudi.read.keyplaces import KeyPlaces
+from pyhudi.read.partitionfiles import partitions_without
 from pyhudi.read.slicefiles import files_of, groups_of
 from pyhudi.read.sql import Groups
 from pyhudi.read.statistics import COLUMN_STATS, PARTITION_STATS, file_bounds, partition_bounds
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from pyhudi.read.listing import TableFiles
     from pyhudi.read.pinned import PinnedTable
     from pyhudi.read.query import Query
+
+_MANY_PARTITIONS = 32
+"""From so many partitions on, files are looked at partition by partition first."""
 
 
 @dataclass
@@ -82,6 +87,9 @@ class Skipping:
             mine = set(pc.unique(places["partition"]).to_pylist())
             self.report.append(f"{RECORD_INDEX}: {len(kept) - len(mine & set(kept))} of {len(kept)} partitions out")
             return [path for path in kept if path in mine]
+        return self._by_files(metadata, self._by_partition_stats(metadata, kept))
+
+    def _by_partition_stats(self, metadata: MetadataTable, kept: list[str]) -> list[str]:
         why = self._why_no_partition_stats(metadata)
         if why is not None:
             self.report.append(f"{PARTITION_STATS}: not used: {why}")
@@ -104,6 +112,21 @@ class Skipping:
             return kept
         self._say(PARTITION_STATS, "partitions", out, terms)
         return paths_kept.filter(pa.array(~out)).to_pylist()  # type: ignore[no-any-return]
+
+    def _by_files(self, metadata: MetadataTable, kept: list[str]) -> list[str]:
+        """The partitions, of many, with files that can have rows of the query."""
+        terms = self._terms
+        if len(kept) < _MANY_PARTITIONS or COLUMN_STATS not in metadata.partitions or not terms:
+            return kept
+        try:
+            lists = file_lists(metadata, kept)
+            masks = partitions_without(metadata, self.conditions, terms, lists, self.known_partitions)
+        except HudiError:
+            return kept  # who asks again for each of it says what is wrong
+        metadata.listed = lists
+        out = in_no_group(self._groups, masks, len(kept))
+        self._say(COLUMN_STATS, "partitions", out, terms)
+        return sorted(lists.partitions.filter(pa.array(~out)).to_pylist())
 
     # --- slices ------------------------------------------------------------------------------------------------------
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -49,6 +51,58 @@ def has_order(kind: pa.DataType) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """What a partition of the metadata table has of one column, file by file: keys, names of files, and the rest of the
+    statistics."""
+
+    keys: pa.StringArray
+    names: pa.StringArray
+    payload: pa.StructArray
+    counts_rows: bool
+
+    @classmethod
+    def load(
+        cls,
+        table: MetadataTable,
+        column: str,
+        kind: pa.DataType,
+        partitions: Sequence[str],
+        known_partitions: int,
+        index: str = COLUMN_STATS,
+    ) -> ColumnStatistics:
+        """Read those of the files in some partitions, and maybe of others; ``known_partitions`` is how many the table
+        has."""
+        column_id = keys.column_ids([column])[0].as_py()
+        prefixes = [column_id]
+        if len(partitions) * _FEW <= known_partitions:
+            prefixes = [column_id + text for text in keys.partition_ids(partitions).to_pylist()]
+        stats = table.prefixes(index, prefixes, _wanted(kind)).combine_chunks()
+        payload = stats[PAYLOAD].chunk(0) if stats.num_rows else pa.array([], stats[PAYLOAD].type)
+        key = stats[KEY].chunk(0) if stats.num_rows else pa.array([], pa.string())
+        return cls(key, payload.field("fileName"), _without_names(payload), index == COLUMN_STATS)
+
+    def bounds(self, kind: pa.DataType) -> Bounds:
+        """The bounds of a column of that type, in the order of the keys."""
+        return _bounds(self.payload, kind, counts_rows=self.counts_rows)
+
+    def places(self, names: pa.StringArray, rows: npt.NDArray[np.int64], partitions: pa.StringArray) -> pa.Array:
+        """Where the statistics of files are, by their names and the rows of their ``partitions``; null where there are
+        none."""
+        at = pc.index_in(names, value_set=self.names)
+        hit = np.bincount(at.drop_null().to_numpy(), minlength=len(self.names))
+        ids = keys.partition_ids(partitions)
+        # a name that is there twice is found at its first place alone
+        if bool(hit.all()) or pc.count_distinct(self.names).as_py() == len(self.names):
+            found = pc.fill_null(at, 0).to_numpy()
+            same = _same(ids, rows, self.keys, found) if len(self.keys) else np.zeros(len(names), np.bool_)
+            return pc.if_else(pc.and_(pa.array(same), at.is_valid()), at, pa.scalar(None, at.type))
+        # files of the same name in several partitions
+        full = pc.binary_join_element_wise(ids.take(pa.array(rows)), names, "/")
+        theirs = pc.utf8_slice_codeunits(self.keys, keys.SHORT_ID, 2 * keys.SHORT_ID)
+        return pc.index_in(full, value_set=pc.binary_join_element_wise(theirs, self.names, "/"))
+
+
 def file_bounds(
     table: MetadataTable,
     column: str,
@@ -63,21 +117,12 @@ def file_bounds(
     ``files`` has the columns ``partition`` and ``name``; ``partitions`` are those it has, ``known_partitions`` how many
     the table has; ``index`` is the partition of the metadata table that has the statistics.
     """
-    column_id = keys.column_ids([column])[0].as_py()
-    ids = keys.partition_ids(partitions)
-    if len(partitions) * _FEW <= known_partitions:
-        prefixes = [column_id + text for text in ids.to_pylist()]
-        stats = table.prefixes(index, prefixes, _wanted(kind))
-    else:
-        stats = table.prefixes(index, [column_id], _wanted(kind))
-    if not stats.num_rows:
-        return _nothing(kind, files.num_rows), np.zeros(files.num_rows, np.bool_)
-    stats = stats.combine_chunks()
-    payload = stats[PAYLOAD].chunk(0)
-    at = _places(stats[KEY].chunk(0), payload.field("fileName"), files, pa.array(partitions, pa.string()), ids)
-    found = at.is_valid()
-    bounds = _bounds(_without_names(payload).take(at), kind, counts_rows=index == COLUMN_STATS)
-    return bounds, found.to_numpy(zero_copy_only=False)
+    found = ColumnStatistics.load(table, column, kind, partitions, known_partitions, index)
+    paths = pa.array(partitions, pa.string())
+    rows = pc.index_in(files["partition"].combine_chunks(), value_set=paths).to_numpy()
+    at = found.places(files["name"].combine_chunks(), rows, paths)
+    some = ColumnStatistics(found.keys, found.names, found.payload.take(at), found.counts_rows)
+    return some.bounds(kind), at.is_valid().to_numpy(zero_copy_only=False)
 
 
 def partition_bounds(table: MetadataTable, column: str, kind: pa.DataType, partitions: pa.Array) -> Bounds:
@@ -101,22 +146,25 @@ def _without_names(payload: pa.StructArray) -> pa.StructArray:
     )
 
 
-def _places(key: pa.Array, names: pa.Array, files: pa.Table, partitions: pa.Array, ids: pa.Array) -> pa.Array:
-    """Where the statistics of each file are; null where they are not."""
-    wanted = files["name"].combine_chunks()
-    at = pc.index_in(wanted, value_set=names)
-    hit = np.bincount(at.drop_null().to_numpy(), minlength=len(names))
-    # a name that is there twice is found at its first place alone
-    if bool(hit.all()) or pc.count_distinct(names).as_py() == len(names):
-        mine = ids.take(pc.index_in(files["partition"].combine_chunks(), value_set=partitions))
-        theirs = pc.utf8_slice_codeunits(key, keys.SHORT_ID, 2 * keys.SHORT_ID).take(at)
-        same = pc.fill_null(pc.equal(mine, theirs), False)
-        return pc.if_else(same, at, pa.scalar(None, at.type))
-    # files of the same name in several partitions
-    mine = ids.take(pc.index_in(files["partition"].combine_chunks(), value_set=partitions))
-    full = pc.binary_join_element_wise(mine, wanted, "/")
-    theirs = pc.utf8_slice_codeunits(key, keys.SHORT_ID, 2 * keys.SHORT_ID)
-    return pc.index_in(full, value_set=pc.binary_join_element_wise(theirs, names, "/"))
+def _same(ids: pa.StringArray, rows: npt.NDArray[np.int64], key: pa.StringArray, places: npt.NDArray[Any]) -> Mask:
+    """Whether the ids at some rows are those of the partitions in keys at some places."""
+    theirs = _words(key, keys.SHORT_ID, 2 * keys.SHORT_ID + keys.FILE_ID)
+    if theirs is None:
+        parts = pc.utf8_slice_codeunits(key, keys.SHORT_ID, 2 * keys.SHORT_ID)
+        return _flags(pc.equal(ids.take(pa.array(rows)), parts.take(pa.array(places))))
+    mine = _words(ids, 0, keys.SHORT_ID)
+    assert mine is not None
+    same: Mask = (mine[rows] == theirs[places]).all(axis=1)
+    return same
+
+
+def _words(texts: pa.StringArray, start: int, size: int) -> npt.NDArray[np.uint32] | None:
+    """The letters of a short id from ``start`` on in texts that are all of the ``size``, as numbers; None of others."""
+    offsets = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, 4 * texts.offset)
+    if not bool((np.diff(offsets) == size).all()):
+        return None
+    data = np.frombuffer(texts.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(-1, size)
+    return np.ascontiguousarray(data[:, start : start + keys.SHORT_ID]).view(np.uint32)
 
 
 def _bounds(stats: pa.StructArray, kind: pa.DataType, *, counts_rows: bool = True) -> Bounds:

@@ -1,0 +1,59 @@
+"""Partitions that a query need not look at, as none of their files can have a row of it.
+
+Of a selective filter most partitions are such. To know it takes the names of their files and the statistics, but none of
+what makes slices of files: instants, sizes, and the order of names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.metadata.files import FileLists
+from pyhudi.read.bounds import Bounds, Mask
+from pyhudi.read.filters import Term
+from pyhudi.read.statistics import ColumnStatistics
+
+if TYPE_CHECKING:
+    from pyhudi.metadata.table import MetadataTable
+    from pyhudi.read.conditions import Conditions
+
+_CHANGE_FILES = ".cdc"
+"""How names of files end that no query of rows reads."""
+
+
+def partitions_without(
+    metadata: MetadataTable, conditions: Conditions, terms: Mapping[Term, str], lists: FileLists, known_partitions: int
+) -> dict[Term, Mask]:
+    """The partitions of ``lists`` that have no file with a row that meets each of some terms.
+
+    A term that merging does not keep is met wherever there are files.
+    """
+    paths: list[str] = lists.partitions.to_pylist()
+    held: dict[str, ColumnStatistics] = {}
+
+    def bounds_of(name: str, kind: pa.DataType) -> Bounds:
+        held[name] = ColumnStatistics.load(metadata, name, kind, paths, known_partitions)
+        return held[name].bounds(kind)
+
+    sure = {term: name for term, name in terms.items() if conditions.is_kept_by_merging(term)}
+    masks = conditions.masks(sure, bounds_of)
+    places = {name: statistics.places(lists.names, lists.rows, lists.partitions) for name, statistics in held.items()}
+    changes = pc.ends_with(lists.names, _CHANGE_FILES).to_numpy(zero_copy_only=False)
+    return {term: _whole(mask, places[sure[term]], changes, lists) for term, mask in masks.items()}
+
+
+def _whole(mask: Mask, places: pa.Array, changes: Mask, lists: FileLists) -> Mask:
+    """The partitions all of whose files are in a mask of statistics, or do not count."""
+    out = places.is_valid().to_numpy(zero_copy_only=False)
+    if len(mask):
+        at: npt.NDArray[np.int64] = pc.fill_null(places, 0).to_numpy()
+        out = out & mask[at]
+    left = lists.rows[~(out | changes)]
+    whole: Mask = np.bincount(left, minlength=len(lists.partitions)) == 0
+    return whole
