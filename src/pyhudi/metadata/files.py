@@ -135,4 +135,3 @@ def _flat(records: pa.Table) -> pa.Table:
         for parts, field in zip((rows, names, sizes), schema, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)
-

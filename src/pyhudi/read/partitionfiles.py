@@ -1,7 +1,7 @@
 """Partitions that a query need not look at, as none of their files can have a row of it.
 
-Of a selective filter most partitions are such. To know it takes the names of their files and the statistics, but none of
-what makes slices of files: instants, sizes, and the order of names.
+Of a selective filter most partitions are such. To know it takes the names of their files and the statistics, but none
+of what makes slices of files: instants, sizes, and the order of names.
 """
 
 from __future__ import annotations

@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi.config import Options
+from pyhudi.errors import MetadataTableWarning
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata import freshness
 from pyhudi.metadata.definitions import store_definitions
 from pyhudi.metadata.expressions import ExpressionIndex, expression_definition
 from pyhudi.metadata.records import RecordType, encode
+from pyhudi.read import skipping
 from pyhudi.read.filters import RowFilter
 from pyhudi.read.keyfiles import keys_of
 from pyhudi.read.pinned import PinnedTable
@@ -203,7 +205,9 @@ def conditions(random: np.random.Generator, count: int) -> list[Any]:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("with_logs", [False, True])
-def test_the_same_rows(seed: int, with_logs: bool, tmp_path: Path):
+def test_the_same_rows(seed: int, with_logs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    if seed:  # whole partitions go first
+        monkeypatch.setattr(skipping, "_MANY_PARTITIONS", 1)
     random = np.random.default_rng(seed)
     files = {
         (f"p{n % 3}", f"f{n}-0"): [row(random, f"k{n}-{i}", f"p{n % 3}", n) for i in range(int(random.integers(1, 6)))]
@@ -219,7 +223,7 @@ def test_the_same_rows(seed: int, with_logs: bool, tmp_path: Path):
     skipped = 0
     for condition in conditions(random, 40):
         assert ids(table, condition) == ids(table, condition, OFF), condition
-        skipped += any("0 of" not in line and " out" in line for line in plan(table, condition).skipped)
+        skipped += any(" 0 of" not in line and " out" in line for line in plan(table, condition).skipped)
     assert skipped > 4
 
 
@@ -249,6 +253,34 @@ def test_files_and_partitions_are_left_out(tmp_path: Path):
     assert plan(table, pc.field("i") == 3).tasks.num_rows == 6
     # statistics of partitions are those of now
     assert "latest state" in plan(table, [("i", "=", 3)], as_of=at(1)).skipped[0]
+
+
+def test_whole_partitions_are_left_out_by_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Before slices are made: what a partition has without statistics, or in several files of a slice, keeps it."""
+    files = {(f"p{n}", f"f{n}-0"): [{"id": f"k{n}", "p": f"p{n}", "i": n, "l": 5}] for n in range(6)}
+    files["p5", "f0-0"] = [{"id": "again", "p": "p5", "i": 50, "l": 5}]  # called like the file in p0
+    logs = {("p4", "f4-0"): [{"id": "k4", "p": "p4", "i": 40, "l": 2}]}
+    table = build(tmp_path / "t", files, logs=logs, without=[("f2-0", "i")], partition_stats=False)
+    assert plan(table, [("i", "=", 50)]).partitions == ["p2", "p5"]
+    monkeypatch.setattr(skipping, "_MANY_PARTITIONS", 1)
+    expected = {
+        (("i", "=", 3),): ["p2", "p3"],
+        (("i", "=", 50),): ["p2", "p5"],
+        (("i", "=", 0),): ["p0", "p2"],
+        (("i", "=", 4), ("l", "=", 2)): ["p4"],
+        (("i", "=", 77), ("l", "=", 2)): [],
+    }
+    for condition, partitions in expected.items():
+        found = plan(table, list(condition))
+        assert found.partitions == partitions
+        assert f"column_stats: {6 - len(partitions)} of 6 partitions out" in found.skipped[1]
+        assert ids(table, list(condition)) == ids(table, list(condition), OFF)
+    assert plan(table, [[("i", "=", 0)], [("i", "=", 5)]]).partitions == ["p0", "p2", "p5"]
+    # a metadata table that cannot be read is found out by those who need it
+    broken = next(path for path in (table.root / ".hoodie/metadata/column_stats").iterdir())
+    broken.write_bytes(broken.read_bytes()[:-100])
+    with pytest.warns(MetadataTableWarning):
+        assert plan(table, [("i", "=", 3)]).tasks.num_rows == 7
 
 
 TRAPS = {
