@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -49,7 +50,7 @@ class HudiTable:
             UnsupportedTableError: its version or a feature of it is not supported.
         """
         table = cls(str(path), Options.parse(options or {}))
-        table._now()
+        TableMetaClient.open(table._path, table._options)
         return table
 
     @classmethod
@@ -200,12 +201,13 @@ class HudiTable:
             raise QueryError(f"lookup takes a list of keys, not the text {keys!r}")
         if by != RECORD_KEY:
             return self.scan([(by, "in", list(keys))], columns).to_arrow()
-        if not self.config.populate_meta_fields:
+        now = self._now()
+        if not now.config.populate_meta_fields:
             raise QueryError(
                 "the table does not store record keys (hoodie.populate.meta.fields=false); scan with a filter on "
-                f"{', '.join(self.config.record_keys)} instead"
+                f"{', '.join(now.config.record_keys)} instead"
             )
-        return self.scan([(RECORD_KEY, "in", list(keys))], columns).to_arrow()
+        return replace(self.scan([(RECORD_KEY, "in", list(keys))], columns), now=lambda: now).to_arrow()
 
     def validate_metadata(self) -> pa.Table:
         """Compare the metadata table with the storage: one row for each committed file that they disagree on, or for

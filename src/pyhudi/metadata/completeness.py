@@ -6,6 +6,7 @@ missing. So the instants are asked, those that are still on the timeline: what i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -39,8 +40,10 @@ def check_complete(
     Raises:
         MetadataTableError: a file is missing, or shorter than it was written.
     """
-    base = files.filter(pc.equal(files["kind"], BASE)).group_by("file_id").aggregate([("instant", "max")])
-    newest = dict(zip(base["file_id"].to_pylist(), base["instant_max"].to_pylist(), strict=True))
+    base = files.filter(pc.equal(files["kind"], BASE))
+    newest: dict[str, str] = {}
+    for file_id, instant in zip(base["file_id"].to_pylist(), base["instant"].to_pylist(), strict=True):
+        newest[file_id] = max(instant, newest.get(file_id, ""))
     groups = set(files["file_id"].to_pylist())
     since = min(newest.values()) if newest and len(newest) == len(groups) else ""
     born = _built_at(files, counted)
@@ -51,20 +54,28 @@ def check_complete(
     ]
     bearing = set(pc.unique(files["instant"]).to_pylist())
     sizes = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
-    with ThreadPoolExecutor(_READ_THREADS) as pool:
-        for instant, written in zip(
-            instants, pool.map(lambda i: written_by(storage, active, i), instants), strict=True
-        ):
-            for path, size, file_id, bears in _of_partition(written, partition):
-                if newest.get(file_id, "") > instant.requested:
-                    continue
-                if _is_of_earlier_build(instant, path, bearing) or (instant.completion is None and bears < born):
-                    continue
-                full = f"{METADATA_FOLDER}/{path}"
-                if full not in sizes:
-                    raise MetadataTableError(f"{storage.uri(full)}, which {instant.requested} has written, is missing")
-                if sizes[full] < (size or 0):
-                    raise MetadataTableError(f"{storage.uri(full)} has {sizes[full]} bytes instead of {size}")
+    for instant, written in zip(instants, _written_by_all(storage, active, instants), strict=True):
+        for path, size, file_id, bears in _of_partition(written, partition):
+            if newest.get(file_id, "") > instant.requested:
+                continue
+            if _is_of_earlier_build(instant, path, bearing) or (instant.completion is None and bears < born):
+                continue
+            full = f"{METADATA_FOLDER}/{path}"
+            if full not in sizes:
+                raise MetadataTableError(f"{storage.uri(full)}, which {instant.requested} has written, is missing")
+            if sizes[full] < (size or 0):
+                raise MetadataTableError(f"{storage.uri(full)} has {sizes[full]} bytes instead of {size}")
+
+
+def _written_by_all(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -> list[pa.Table]:
+    """What each of some instants has written; those that nobody has asked for yet are read on threads."""
+    unknown = [i for i in instants if CACHE.find((storage.root, active.path(i))) is None]
+    if len(unknown) > 1:
+        with ThreadPoolExecutor(_READ_THREADS) as pool:
+            found = dict(zip(unknown, pool.map(lambda i: written_by(storage, active, i), unknown), strict=True))
+    else:
+        found = {}
+    return [found[i] if i in found else written_by(storage, active, i) for i in instants]
 
 
 def _built_at(files: pa.Table, counted: Timeline) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -20,6 +21,9 @@ from pyhudi.format.avrosteps import Wanted, decode_steps
 from pyhudi.format.avrotypes import Record, record_type
 from pyhudi.format.hfile import KEY_FIELD
 from pyhudi.schema.columns import FILE_NAME, META_COLUMNS
+
+Frozen: TypeAlias = tuple[tuple[str, Any], ...]
+"""Names of payloads or fields, each with what is wanted inside (None: all)."""
 
 TYPE_FIELD = "type"
 FILES = "filesystemMetadata"
@@ -158,7 +162,23 @@ def _joined(chunks: list[pa.Array]) -> list[pa.Array]:
 
 def decoded_schema(table_version: int, payloads: Iterable[str] | Mapping[str, Wanted] = PAYLOADS) -> pa.Schema:
     """Return the schema of what `decode` gives for records that a table version writes."""
-    return decode(pa.array([], pa.binary()), record_schema(table_version), payloads).schema
+    return _schema_of(table_version, frozen(payloads))
+
+
+def frozen(payloads: Iterable[str] | Mapping[str, Wanted]) -> Frozen:
+    """What is to be decoded, as a value that can be compared."""
+    if not isinstance(payloads, Mapping):
+        return tuple((name, None) for name in payloads)
+    return tuple((name, None if inner is None else frozen(inner)) for name, inner in payloads.items())
+
+
+@functools.lru_cache(maxsize=256)
+def _schema_of(table_version: int, payloads: Frozen) -> pa.Schema:
+    return decode(pa.array([], pa.binary()), record_schema(table_version), _wanted(payloads)).schema
+
+
+def _wanted(payloads: Frozen) -> dict[str, Wanted]:
+    return {name: None if inner is None else _wanted(inner) for name, inner in payloads}
 
 
 def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -19,9 +19,10 @@ from pyhudi.metadata import keys as key_texts
 from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.metadata.fold import Version, fold, gone
 from pyhudi.metadata.halfbuilt import half_built
-from pyhudi.metadata.records import PAYLOADS, decode, decoded_schema, with_schema
+from pyhudi.metadata.home import FILES
+from pyhudi.metadata.records import PAYLOADS, decode, decoded_schema, frozen, with_schema
 from pyhudi.metadata.slices import block_view, current_slices
-from pyhudi.metadata.sources import DeleteSource, HFileSource, slice_sources
+from pyhudi.metadata.sources import CACHE, DeleteSource, HFileSource, slice_sources
 from pyhudi.metadata.trust import MetadataTimeline, open_timeline
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from pyhudi.timeline.active import ActiveTimeline
 
 KEY = "key"
+_KEPT_KEYS = 64
+"""What is found of up to so many partitions of the table is kept for the next plan."""
 Payloads = Iterable[str] | Mapping[str, Wanted]
 _Read = Callable[[HFileSource], pa.Table]
 
@@ -94,7 +97,31 @@ class MetadataTable:
         groups = [g for g in self.groups(partition).to_pylist() if g["file_id"].startswith(prefix)]
         if not groups or not len(wanted):
             return self._nothing(payloads)
+        if partition == FILES and self.config.version >= 8 and len(wanted) <= _KEPT_KEYS:
+            return self._kept(groups, wanted, payloads)
         return self._lookup(groups, wanted, self._numbers(partition, wanted, len(groups)), payloads)
+
+    def _kept(self, groups: list[dict[str, Any]], wanted: pa.Array, payloads: Payloads) -> pa.Table:
+        """The records of a few keys, kept with the files that they were found in, which do not change: every plan asks
+        for the same lists."""
+        paths = ((*(g["log_paths"] or ()), g["base_path"]) for g in groups)
+        sizes = ((*(g["log_sizes"] or ()), g["base_size"]) for g in groups)
+        asked = payloads if isinstance(payloads, Mapping) else tuple(payloads)
+        name = (
+            self.storage.root,
+            self.config.version,
+            tuple(paths),
+            tuple(sizes),
+            tuple(wanted.to_pylist()),
+            frozen(asked),
+        )
+
+        def make() -> tuple[pa.Table, int]:
+            found = self._lookup(groups, wanted, self._numbers(FILES, wanted, len(groups)), asked)
+            return found, found.nbytes
+
+        table: pa.Table = CACHE.get(name, make)
+        return table
 
     def prefixes(self, partition: str, prefixes: pa.Array | Iterable[str], payloads: Payloads = PAYLOADS) -> pa.Table:
         """The records whose keys begin with any of these texts, in all file groups of the partition."""

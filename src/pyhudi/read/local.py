@@ -164,6 +164,8 @@ def scan_table(plan: ScanPlan, storage: Storage, *, threads: int | None = None) 
     """All rows of a plan; files in the order of the tasks."""
     count = threads or _default_threads()
     works = works_of(plan, storage, threads=count)
+    if len(works) <= 1:
+        return pa.Table.from_batches([batch for work in works for batch in work()], schema=plan.output_schema)
     with ThreadPoolExecutor(count) as pool:
         parts = pool.map(lambda work: list(work()), works)
         return pa.Table.from_batches([batch for part in parts for batch in part], schema=plan.output_schema)

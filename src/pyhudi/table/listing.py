@@ -70,5 +70,8 @@ def _list_tree(storage: Storage) -> pa.Table:
 
 
 def _list_folders(storage: Storage, partitions: Sequence[str]) -> pa.Table:
+    folders = sorted(set(partitions))
+    if len(folders) == 1:
+        return storage.list(folders[0])
     with ThreadPoolExecutor(_LIST_THREADS) as pool:
-        return pa.concat_tables([storage.list("").slice(0, 0), *pool.map(storage.list, sorted(set(partitions)))])
+        return pa.concat_tables([storage.list("").slice(0, 0), *pool.map(storage.list, folders)])

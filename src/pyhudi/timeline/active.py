@@ -6,6 +6,7 @@ writers that race for the same transition exactly one wins.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,14 @@ from pyhudi.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from pyhudi.storage.base import Storage
+
+_REMEMBERED_BYTES = 1 << 16
+"""Commits up to so many bytes are not decoded again while they are among the last."""
+
+
+@functools.lru_cache(maxsize=32)
+def _decoded(data: bytes) -> CommitMetadata:
+    return decode_commit(data)
 
 
 class ActiveTimeline:
@@ -87,8 +96,9 @@ class ActiveTimeline:
         Raises:
             CorruptInstantError: the file is empty, half-written or no commit metadata.
         """
+        data = self.read(instant)
         try:
-            return decode_commit(self.read(instant))
+            return _decoded(data) if len(data) <= _REMEMBERED_BYTES else decode_commit(data)
         except FormatError as e:
             raise self.corrupt(instant, e) from e
 
