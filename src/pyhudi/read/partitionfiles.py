@@ -1,7 +1,8 @@
 """Partitions that a query need not look at, as none of their files can have a row of it.
 
 Of a selective filter most partitions are such. To know it takes the names of their files and the statistics, but none
-of what makes slices of files: instants, sizes, and the order of names.
+of what makes slices of files: instants, sizes, and the order of names. Where a few partitions show that the filter is
+not selective, all that is left to be done slice by slice.
 """
 
 from __future__ import annotations
@@ -14,20 +15,52 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.metadata.files import FileLists
+from pyhudi.metadata.files import FileLists, file_lists
 from pyhudi.read.bounds import Bounds, Mask
+from pyhudi.read.conditions import Conditions, in_no_group
 from pyhudi.read.filters import Term
 from pyhudi.read.statistics import ColumnStatistics
 
 if TYPE_CHECKING:
     from pyhudi.metadata.table import MetadataTable
-    from pyhudi.read.conditions import Conditions
+    from pyhudi.read.sql import Groups
 
 _CHANGE_FILES = ".cdc"
 """How names of files end that no query of rows reads."""
+_TRIED = 8
+"""Partitions that are tried before all."""
+_WORTH = 0.75
+"""The part of them that must turn out to be without rows: to ask for all takes half of what it saves."""
 
 
 def partitions_without(
+    metadata: MetadataTable,
+    conditions: Conditions,
+    groups: Groups,
+    terms: Mapping[Term, str],
+    partitions: list[str],
+    known_partitions: int,
+) -> tuple[FileLists, Mask] | None:
+    """The files of partitions, and which of the partitions have none with a row that meets a filter; None where it is
+    not worth the while to know.
+
+    ``terms`` of the filter's ``groups`` are those on columns that can have statistics, with the names of the columns.
+
+    Raises:
+        MetadataTableError: the metadata table cannot be read.
+    """
+
+    def look(paths: list[str]) -> tuple[FileLists, Mask]:
+        lists = file_lists(metadata, paths)
+        return lists, in_no_group(groups, _masks(metadata, conditions, terms, lists, known_partitions), len(paths))
+
+    tried = partitions[:: max(1, len(partitions) // _TRIED)][:_TRIED]
+    if len(partitions) > 2 * _TRIED and look(tried)[1].mean() < _WORTH:
+        return None
+    return look(partitions)
+
+
+def _masks(
     metadata: MetadataTable, conditions: Conditions, terms: Mapping[Term, str], lists: FileLists, known_partitions: int
 ) -> dict[Term, Mask]:
     """The partitions of ``lists`` that have no file with a row that meets each of some terms.

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.errors import HudiError
 from pyhudi.metadata.expressions import is_expression
-from pyhudi.metadata.files import file_lists
 from pyhudi.metadata.freshness import statistics_are_current
 from pyhudi.read.bounds import Bounds, Mask
 from pyhudi.read.conditions import Conditions, in_no_group
@@ -115,18 +114,19 @@ class Skipping:
 
     def _by_files(self, metadata: MetadataTable, kept: list[str]) -> list[str]:
         """The partitions, of many, with files that can have rows of the query."""
-        terms = self._terms
+        by_path = {field.name for field in self.table.config.partition_fields}
+        terms = {term: name for term, name in self._terms.items() if name not in by_path}
         if len(kept) < _MANY_PARTITIONS or COLUMN_STATS not in metadata.partitions or not terms:
             return kept
         try:
-            lists = file_lists(metadata, kept)
-            masks = partitions_without(metadata, self.conditions, terms, lists, self.known_partitions)
+            found = partitions_without(metadata, self.conditions, self._groups, terms, kept, self.known_partitions)
         except HudiError:
             return kept  # who asks again for each of it says what is wrong
-        metadata.listed = lists
-        out = in_no_group(self._groups, masks, len(kept))
+        if found is None:
+            return kept
+        metadata.listed, out = found
         self._say(COLUMN_STATS, "partitions", out, terms)
-        return sorted(lists.partitions.filter(pa.array(~out)).to_pylist())
+        return sorted(metadata.listed.partitions.filter(pa.array(~out)).to_pylist())
 
     # --- slices ------------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from pyhudi.metadata import freshness
 from pyhudi.metadata.definitions import store_definitions
 from pyhudi.metadata.expressions import ExpressionIndex, expression_definition
 from pyhudi.metadata.records import RecordType, encode
-from pyhudi.read import skipping
+from pyhudi.read import partitionfiles, skipping
 from pyhudi.read.filters import RowFilter
 from pyhudi.read.keyfiles import keys_of
 from pyhudi.read.pinned import PinnedTable
@@ -276,6 +276,10 @@ def test_whole_partitions_are_left_out_by_their_files(tmp_path: Path, monkeypatc
         assert f"column_stats: {6 - len(partitions)} of 6 partitions out" in found.skipped[1]
         assert ids(table, list(condition)) == ids(table, list(condition), OFF)
     assert plan(table, [[("i", "=", 0)], [("i", "=", 5)]]).partitions == ["p0", "p2", "p5"]
+    # where most partitions have such rows it is not worth to ask first
+    monkeypatch.setattr(partitionfiles, "_TRIED", 2)
+    assert "slices out" in plan(table, [("i", ">", 0)]).skipped[1]
+    assert "4 of 6 partitions out" in plan(table, [("i", "=", 4)]).skipped[1]
     # a metadata table that cannot be read is found out by those who need it
     broken = next(path for path in (table.root / ".hoodie/metadata/column_stats").iterdir())
     broken.write_bytes(broken.read_bytes()[:-100])
