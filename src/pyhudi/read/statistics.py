@@ -163,7 +163,7 @@ def _words(texts: pa.StringArray, start: int, size: int) -> npt.NDArray[np.uint3
     offsets = np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, 4 * texts.offset)
     if not bool((np.diff(offsets) == size).all()):
         return None
-    data = np.frombuffer(texts.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].reshape(-1, size)
+    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]].reshape(-1, size)
     return np.ascontiguousarray(data[:, start : start + keys.SHORT_ID]).view(np.uint32)
 
 
