@@ -100,7 +100,7 @@ def test_options_of_apache_hudi(mor: MorTable) -> None:
 
 def test_dying_while_archiving(mor: MorTable) -> None:
     """Nothing is lost, whoever comes next goes on, and archives what is left."""
-    archive_table(mor, 18)
+    archive_table(mor, 5)
 
     def act(storage: Storage) -> None:
         client = table(mor.root.with_name("dead"), storage=storage).client
