@@ -49,18 +49,18 @@ def excluded(term: Term, bounds: Bounds) -> Mask:
     kind = bounds.least.type
     if term.value is None:
         return bounds.no_nulls.copy() if term.op in ("=", "==") else bounds.only_nulls.copy()
-    values = list(term.value) if term.op in ("in", "not in") else [term.value]
+    term = term.on(kind)
     try:
         if not is_sure(term, kind):
             return bounds.only_nulls.copy()
-        given = [_literals(value, kind, term.column) for value in values]
+        given = [_literals(value, kind, term.column) for value in term.values]
     except (QueryError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return np.zeros(len(bounds), np.bool_)
     if not all(_is_ordered(value) for forms in given for value in forms):
         return bounds.only_nulls.copy()
     try:
         out = _outside(term.op, given, bounds, kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         out = np.zeros(len(bounds), np.bool_)
     return out | bounds.only_nulls
 
@@ -70,7 +70,7 @@ def _outside(op: str, given: list[list[pa.Scalar]], bounds: Bounds, kind: pa.Dat
         return _every(given[0], lambda value: _not_within(bounds, value, value))
     if op == "in":
         if not given:
-            return np.zeros(len(bounds), np.bool_)
+            return np.ones(len(bounds), np.bool_)
         if len(given) > _MOST_VALUES:
             column = pa.array([forms[0].as_py() for forms in given], given[0][0].type)
             ends = pc.min_max(column)
@@ -112,8 +112,8 @@ def _every(forms: list[pa.Scalar], test: Any) -> Mask:
 def _literals(value: Any, kind: pa.DataType, column: str) -> list[pa.Scalar]:
     """A value as readers compare it with a column: in the column's type, and, of short floats, as a long one, too."""
     found = [literal(value, kind, column)]
-    if pa.types.is_float32(kind) and isinstance(value, int | float):
-        found.append(pa.scalar(float(value), pa.float64()))
+    if pa.types.is_float32(kind):
+        found.append(literal(value, pa.float64(), column))
     return found
 
 

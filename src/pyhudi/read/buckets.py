@@ -12,10 +12,12 @@ import pyarrow.compute as pc
 
 from pyhudi.config import options
 from pyhudi.config.values import BucketEngine, IndexType
+from pyhudi.errors import QueryError
 from pyhudi.index.bucketids import bucket_numbers
 from pyhudi.index.bucketing import Bucketing
 from pyhudi.index.hashing import list_hash
 from pyhudi.keygen import KeySpec
+from pyhudi.read.filters import literal
 from pyhudi.table.keygen_type import KeyGenType
 from pyhudi.write.existing import check_buckets
 
@@ -87,8 +89,7 @@ def _key_values(
         mine = [term for term in terms if term.column == name and term.op in ("=", "==", "in")]
         if not mine or name not in schema.names:
             return None
-        values = mine[0].value if mine[0].op == "in" else (mine[0].value,)
-        texts = [_text(value, schema.field(name).type) for value in values]
+        texts = [_text(value, schema.field(name).type, name) for value in mine[0].values]
         known = [text for text in texts if text is not None]
         count *= len(known)
         if len(known) < len(texts) or count > _MOST_KEYS:
@@ -110,13 +111,14 @@ def _hashes(bucketing: Bucketing, spec: KeySpec, values: tuple[str, ...]) -> set
     return {list_hash(values)}
 
 
-def _text(value: Any, kind: pa.DataType) -> str | None:
-    """What a value looks like in a key; None for null, and for types whose text depends on options."""
+def _text(value: Any, kind: pa.DataType, column: str) -> str | None:
+    """What a value looks like in a key; None for null, for types whose text depends on options, and for values that
+    are compared in another type."""
     try:
-        scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value)
-        found = (scalar if scalar.type == kind else scalar.cast(kind)).as_py()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        scalar = literal(value, kind, column)
+    except QueryError:
         return None
+    found = scalar.as_py() if scalar.type == kind else None
     if isinstance(found, str) and found:
         return found
     if isinstance(found, int) and not isinstance(found, bool):

@@ -10,13 +10,16 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import reduce
+from operator import eq, ge, gt, le, lt, ne, or_
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
+from pyhudi.read.numbers import LISTS, compared_type, in_whole_numbers, number_of
 
 Filter: TypeAlias = pc.Expression | str | Sequence[Any]
 """What the public API takes as a filter."""
@@ -40,52 +43,48 @@ class Term:
         if self.value is None:
             return field.is_null() if self.op in ("=", "==") else field.is_valid()
         kind = _type_of(path, schema)
-        if pa.types.is_date(kind) and self._has_times():
-            return _by_midnight(field, self.column, self.op, self.value)
-        if self.op in ("in", "not in"):
-            values = [literal(v, kind, self.column) for v in self.value]
-            found = field.isin(pa.array([v.as_py() for v in values], values[0].type if values else kind))
+        return self.on(kind)._compared(field, kind)
+
+    def on(self, kind: pa.DataType) -> Term:
+        """The same comparison, of a column of that type: whole numbers are compared with whole numbers of their type
+        alone (`in_whole_numbers`)."""
+        if self.value is None or not pa.types.is_integer(kind):
+            return self
+        op, value = in_whole_numbers(self.op, self.value, kind)
+        return Term(self.column, op, value)
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """What the column is compared with; a single value also as one of a list."""
+        return tuple(self.value) if self.op in LISTS else (self.value,)
+
+    def _compared(self, field: pc.Expression, kind: pa.DataType) -> pc.Expression:
+        naturals = [_scalar(value, self.column) for value in self.values]
+        if pa.types.is_date(kind) and any(pa.types.is_timestamp(natural.type) for natural in naturals):
+            # a date is its midnight in UTC
+            like: pa.DataType = pa.timestamp("us")
+            given = [pa.scalar(_in_utc(value, self.column), like) for value in self.values]
+        else:
+            like = compared_type(kind, naturals)
+            given = [literal(value, like, self.column) for value in self.values]
+        if like != kind:
+            field = field.cast(like)
+        if self.op in LISTS:
+            found = _among(field, given, like)
             return found & field.is_valid() if self.op == "in" else ~found & field.is_valid()
-        value = literal(self.value, kind, self.column)
-        match self.op:
-            case "=" | "==":
-                return field == value
-            case "!=":
-                return field != value
-            case "<":
-                return field < value
-            case "<=":
-                return field <= value
-            case ">":
-                return field > value
-            case _:
-                return field >= value
-
-    def _has_times(self) -> bool:
-        values = self.value if self.op in ("in", "not in") else (self.value,)
-        return any(pa.types.is_timestamp(_scalar(value, self.column).type) for value in values)
+        return _COMPARE[self.op](field, given[0])
 
 
-def _by_midnight(days: pc.Expression, column: str, op: str, value: Any) -> pc.Expression:
-    """A comparison of dates with times: a date is its midnight in UTC."""
-    midnights = days.cast(pa.timestamp("us"))
-    if op in ("in", "not in"):
-        found = midnights.isin(pa.array([_in_utc(one, column) for one in value], pa.timestamp("us")))
-        return found & days.is_valid() if op == "in" else ~found & days.is_valid()
-    time = pa.scalar(_in_utc(value, column), pa.timestamp("us"))
-    match op:
-        case "=" | "==":
-            return midnights == time
-        case "!=":
-            return midnights != time
-        case "<":
-            return midnights < time
-        case "<=":
-            return midnights <= time
-        case ">":
-            return midnights > time
-        case _:
-            return midnights >= time
+_COMPARE = {"=": eq, "==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+def _among(field: pc.Expression, values: list[pa.Scalar], kind: pa.DataType) -> pc.Expression:
+    """Where a column has one of some values; those of other types are compared one by one."""
+    same = [value.as_py() for value in values if value.type == kind]
+    if pa.types.is_floating(kind) and 0.0 in same:
+        same += [0.0, -0.0]  # equal to each other, but not the same value of a list
+    others = (field == value for value in values if value.type != kind)
+    return reduce(or_, others, field.isin(pa.array(same, kind)))
 
 
 def _in_utc(value: Any, column: str) -> dt.datetime:
@@ -143,6 +142,17 @@ class RowFilter:
         return reduce(
             lambda a, b: a | b,
             (reduce(lambda a, b: a & b, (term.arrow(schema) for term in group)) for group in self.anyof if group),
+        )
+
+    def is_for_row_groups(self, schema: pa.Schema) -> bool:
+        """Whether Arrow may leave out row groups by it: their statistics do not tell of what is not a number, which
+        lists and ``!=`` ask for."""
+        return not any(
+            t.value is not None
+            and (t.op in LISTS or t.op == "!=")
+            and pa.types.is_floating(_type_of(resolve_column(t.column, schema), schema))
+            for group in self.anyof
+            for t in group
         )
 
     def for_pruning(self, schema: pa.Schema) -> RowFilter | None:
@@ -219,7 +229,7 @@ def _term(value: Any) -> Term:
     column, op, operand = value
     if op not in OPERATORS:
         raise QueryError(f"unknown operator {op!r} in the filter term {value!r}; there are {', '.join(OPERATORS)}")
-    if op in ("in", "not in"):
+    if op in LISTS:
         if isinstance(operand, str) or not hasattr(operand, "__iter__"):
             raise QueryError(f"the filter term {value!r} needs a list of values")
         operand = tuple(v for v in operand if v is not None)
@@ -229,17 +239,31 @@ def _term(value: Any) -> Term:
 
 
 def literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
-    """The value in the column's type where it fits; numbers that do not fit keep their own type (``int > 1.5``)."""
+    """The value in the column's type where it is the same in it; else numbers, and times compared with dates, keep
+    their own type (``int > 1.5``). In types of floating point it is the nearest number.
+
+    Raises:
+        QueryError: it cannot be compared with the column.
+    """
     natural = _scalar(value, column)
+    number = number_of(value)
+    if natural.type == kind or (pa.types.is_date(kind) and pa.types.is_timestamp(natural.type)):
+        return natural
     try:
+        if number is not None and pa.types.is_floating(kind):
+            return pa.scalar(float(number), kind)
+        if number is not None and pa.types.is_integer(kind):
+            op, whole = in_whole_numbers("=", number, kind)
+            return pa.scalar(whole, kind) if op == "=" else natural
         if pa.types.is_string(natural.type) and not pa.types.is_string(kind):
             return natural.cast(kind)
-        return pa.scalar(natural.as_py(), kind) if natural.type != kind else natural
+        return pa.scalar(natural.as_py(), kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as e:
-        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        if numeric and not pa.types.is_string(natural.type) and isinstance(value, int | float):
-            return natural
-        raise QueryError(f"{value!r} cannot be compared with column {column!r} of type {kind}") from e
+        if number is not None and pa.types.is_decimal(kind):
+            return _scalar(number, column)
+        raise QueryError(
+            f"{value!r} cannot be compared with column {column!r} of type {kind}; write a value of that type"
+        ) from e
 
 
 def is_sure(term: Term, kind: pa.DataType) -> bool:
@@ -253,8 +277,7 @@ def is_sure(term: Term, kind: pa.DataType) -> bool:
     """
     if term.value is None or not pa.types.is_temporal(kind):
         return True
-    values = term.value if term.op in ("in", "not in") else (term.value,)
-    for value in values:
+    for value in term.values:
         natural = _scalar(value, term.column).type
         if pa.types.is_timestamp(natural) != pa.types.is_timestamp(kind) and pa.types.is_temporal(natural):
             return False
@@ -264,7 +287,13 @@ def is_sure(term: Term, kind: pa.DataType) -> bool:
 
 
 def _scalar(value: Any, column: str) -> pa.Scalar:
+    """A value in its own type; whole numbers of more than 64 bits are decimals."""
     try:
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            return pa.scalar(Decimal(value))
         return value if isinstance(value, pa.Scalar) else pa.scalar(value)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as e:
-        raise QueryError(f"{value!r} in the filter on column {column!r} is no value of a column type") from e
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as e:
+        raise QueryError(
+            f"{value!r} in the filter on column {column!r} is no value of a column type; write a number of at most 38 "
+            "digits, a text, a date or a time"
+        ) from e

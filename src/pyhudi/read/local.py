@@ -147,7 +147,7 @@ class TaskReader:
         if self.commit_times is not None:
             (pushed if COMMIT_TIME in like else later).append(self.commit_times.arrow())
         if self.filter is not None:
-            fits = set(self.filter.columns(self.schema)) <= like
+            fits = set(self.filter.columns(self.schema)) <= like and self.filter.is_for_row_groups(self.schema)
             (pushed if fits else later).append(self.filter.arrow(self.schema))
         return pushed, later
 

@@ -12,7 +12,7 @@ from pyhudi.metadata import keys as ids
 from pyhudi.metadata.records import SECONDARY_INDEX
 from pyhudi.metadata.secondary import SecondaryIndex, can_be_indexed, secondary_indexes, texts
 from pyhudi.metadata.table import KEY, MetadataTable
-from pyhudi.read.filters import Term, literal
+from pyhudi.read.filters import Term, is_sure, literal
 from pyhudi.read.keyfiles import MOST_KEYS
 from pyhudi.read.query import QueryType
 
@@ -65,7 +65,9 @@ def _values_of(group: tuple[Term, ...], column: str, schema: pa.Schema) -> pa.St
         if term.column != column or term.value is None or term.op not in ("=", "==", "in"):
             continue
         try:
-            values = [literal(value, kind, column) for value in (term.value if term.op == "in" else (term.value,))]
+            if not is_sure(term, kind):
+                continue
+            values = [literal(value, kind, column) for value in term.values]
         except QueryError:
             return None
         # another type is compared as such, in which other values may be equal

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from pyhudi.read.filters import Term
-from pyhudi.read.sqloperands import Column, Known, Literal, Operand, fitting, is_text, operand_of
+from pyhudi.read.sqloperands import Column, Known, Literal, Operand, fitting, is_text, is_whole, operand_of
 from pyhudi.read.sqltokens import END, Token, tokens
 
 Groups: TypeAlias = tuple[tuple[Term, ...], ...]
@@ -29,6 +29,7 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in"}
 _ENDS = {"AND", "OR", "NOT", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "IS", "!", ")", ",", *_COMPARISONS}
 _TOO_MUCH = {"CASE", "SELECT", "EXISTS", "--", "/*", ";"}
+_MOST_SCALE = 18
 _LAST_BEFORE_SURROGATES = 0xD7FF
 
 
@@ -37,6 +38,8 @@ def necessary(text: str, schema: pa.Schema, known: Known | None = None) -> Group
 
     Terms on ``known`` expressions have the text of the expression for a column.
     """
+    if "${" in text:  # stands for a setting of the session, before anything else is read
+        return None
     found = tokens(text)
     if any(token.word in _TOO_MUCH for token in found):
         return None
@@ -219,7 +222,7 @@ def _compared(left: Operand, op: str, right: Operand) -> _Condition:
         return UNKNOWN
     if right.value is None:
         return _leaf(Term(left.name, "=", None)) if op == "<=>" else UNKNOWN
-    if isinstance(right.value, Decimal) and pa.types.is_integer(left.kind) and right.value % 1:
+    if isinstance(right.value, Decimal) and pa.types.is_integer(left.kind) and not is_whole(right.value):
         return _beside(left, op, right.value)
     value = fitting(right.value, left.kind)
     if value is None:
@@ -231,7 +234,10 @@ def _compared(left: Operand, op: str, right: Operand) -> _Condition:
 
 
 def _beside(column: Column, op: str, value: Decimal) -> _Condition:
-    """A whole number compared with one that is not."""
+    """A whole number compared with one that is not; of long ones, which Spark may round, nothing follows."""
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or exponent < -_MOST_SCALE or abs(value) >= 1 << 63:
+        return UNKNOWN
     if op in (">", ">="):
         return _leaf(Term(column.name, ">", math.floor(value)))
     return _leaf(Term(column.name, "<", math.ceil(value))) if op in ("<", "<=") else UNKNOWN

@@ -71,7 +71,10 @@ def _literal(taken: list[Token]) -> Literal | None:
     if len(taken) == 2:
         first, second = taken
         if first.word in ("-", "+") and isinstance(second.value, int | float | Decimal):
-            return Literal(-second.value if first.word == "-" else second.value)
+            value = second.value
+            if first.word == "-":  # minus would round long decimals
+                value = value.copy_negate() if isinstance(value, Decimal) else -value
+            return Literal(value)
         if first.word == "DATE" and isinstance(second.value, str):
             try:
                 return Literal(dt.datetime.strptime(second.value, "%Y-%m-%d").date())
@@ -168,7 +171,7 @@ def fitting(value: Any, kind: pa.DataType) -> Any:
 
 def _is_comparable(value: Any, kind: pa.DataType) -> bool:
     try:
-        return literal(value, kind, "") is not None
+        return bool(pa.types.is_integer(kind) or literal(value, kind, "").type == kind)
     except QueryError:
         return False
 
@@ -176,9 +179,12 @@ def _is_comparable(value: Any, kind: pa.DataType) -> bool:
 def _whole(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
-    if value % 1 or not -(1 << 63) < value < 1 << 63:
-        return None
-    return int(value)
+    return int(value) if -(1 << 63) < value < 1 << 63 and is_whole(value) else None
+
+
+def is_whole(value: int | Decimal) -> bool:
+    """Whether a number has no fraction, however long it is."""
+    return isinstance(value, int) or value == value.to_integral_value()
 
 
 def _floating(value: Any) -> float | None:

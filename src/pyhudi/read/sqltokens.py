@@ -8,6 +8,8 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+import pyarrow as pa
+
 
 class Kind(Enum):
     """What a token is."""
@@ -73,7 +75,9 @@ def tokens(text: str) -> list[Token]:
 
 def _number(text: str, suffix: str) -> Token:
     plain = text[: len(text) - len(suffix)] if suffix else text
-    if suffix.upper() in ("D", "F") or (suffix.upper() != "BD" and "e" in plain.lower()):
+    if suffix.upper() == "F":
+        return Token(Kind.VALUE, text, pa.scalar(float(plain), pa.float32()).as_py())
+    if suffix.upper() == "D" or (suffix.upper() != "BD" and "e" in plain.lower()):
         return Token(Kind.VALUE, text, float(plain))
     number = Decimal(plain)
     return Token(Kind.VALUE, text, number if "." in plain or suffix.upper() == "BD" else int(number))

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyhudi.errors import QueryError
-from pyhudi.read.filters import RowFilter
+from pyhudi.read.bounds import Bounds, excluded
+from pyhudi.read.filters import RowFilter, Term, literal
+from pyhudi.read.numbers import number_of
 
 ROWS = pa.table(
     {
@@ -64,6 +71,16 @@ def rows(value) -> list[int]:
         ([("t", ">=", "2024-01-01 02:00:00+00:00")], [2, 3]),
         ([("n", "=", Decimal("2.2"))], [1]),
         ([("n", ">", 2)], [1, 3]),
+        ([("n", "in", [0, 1.1, Decimal("2.2"), Decimal("2.205")])], [0, 1]),
+        ([("n", "not in", [0, 2.2])], [0, 3]),
+        ([("n", "<", Decimal("2.205"))], [0, 1]),
+        ([("n", "<", 10**20)], [0, 1, 3]),
+        ([("n", "in", [10**20, Decimal("4.4")])], [3]),
+        ([("f", "in", [10**20, 0.5, 2**53 + 1])], [0]),
+        ([("f", "<", 10**20)], [0, 1]),
+        ([("f", ">", True)], [1]),
+        ([("i", "=", True)], [0]),
+        ([("i", "in", [True, "2"])], [0, 1]),
         ([("x.y", ">", 1)], [1]),
         ([("i", ">", 1), ("s", "=", "b")], [1]),
         ([[("i", "=", 1)], [("s", "=", "b"), ("i", "=", 2)]], [0, 1]),
@@ -72,6 +89,87 @@ def rows(value) -> list[int]:
 )
 def test_rows_that_a_filter_keeps(value, expected):
     assert rows(value) == expected
+
+
+WHOLE = (-(2**31), -2, -1, 0, 1, 2, None, 2**31 - 1)
+NUMBERS = st.one_of(
+    st.sampled_from([1.5, -1.5, Decimal("1.5"), 2.0, Decimal(2), np.float32(1.5), np.int64(2), 2**31 - 0.5, 0.0]),
+    st.sampled_from([10**20, -(10**20), 2**31, Decimal("1e30"), 1e300, math.inf, -math.inf, True]),
+    st.integers(-3, 3),
+    st.decimals(-3, 3, places=1),
+)
+COMPARE = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@given(st.sampled_from(sorted(COMPARE)), NUMBERS)
+def test_whole_numbers_are_compared_exactly(op, value):
+    schema, column = pa.schema([("i", pa.int32())]), pa.array(WHOLE, pa.int32())
+    term = Term("i", op, value)
+    meant = [v for v in WHOLE if v is not None and COMPARE[op](v, number_of(value))]
+    kept = pa.table({"i": column}).filter(RowFilter(anyof=((term,),)).arrow(schema))["i"].to_pylist()
+    assert kept == meant
+    # each value as a file of its own
+    out = excluded(term, Bounds(column, column, np.zeros(len(WHOLE), bool), np.zeros(len(WHOLE), bool)))
+    assert not any(gone for gone, v in zip(out, WHOLE, strict=True) if v in meant)
+
+
+@given(st.sampled_from(["in", "not in"]), st.lists(NUMBERS, max_size=4))
+def test_whole_numbers_in_lists_of_any_numbers(op, values):
+    table = pa.table({"i": pa.array(WHOLE, pa.int32())})
+    given_values = [number_of(v) for v in values]
+    meant = [v for v in WHOLE if v is not None and (v in given_values) == (op == "in")]
+    assert table.filter(RowFilter.parse([("i", op, values)]).arrow(table.schema))["i"].to_pylist() == meant
+
+
+def test_what_is_no_number_is_greater_than_whole_numbers():
+    assert rows([("i", "<", math.nan)]) == [0, 1, 3]
+    assert rows([("i", ">", math.nan)]) == rows([("i", "=", math.nan)]) == []
+
+
+@pytest.mark.parametrize("value", [1.5, Decimal("1.5"), 10**10, 10**20])
+def test_a_literal_is_never_cut(value):
+    assert literal(value, pa.int32(), "i").as_py() == value
+    noon = datetime(2024, 1, 1, 12)
+    assert literal(noon, pa.date32(), "d").as_py() == noon
+
+
+def short_floats(*terms) -> list[int]:
+    column = pa.array([np.float32(0.1), 16777216.0, -0.0, 0.0, None], pa.float32())
+    table = pa.table({"f": column, "row": range(5)})
+    return table.filter(RowFilter.parse(list(terms)).arrow(table.schema))["row"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "expected"),
+    [
+        ("=", 0.1, []),
+        ("=", np.float32(0.1), [0]),
+        ("=", float(np.float32(0.1)), [0]),
+        ("=", Decimal("0.1"), []),
+        (">", 0.1, [0, 1]),
+        (">", np.float32(0.1), [1]),
+        ("=", 16777217, [1]),
+        ("=", 16777217.0, []),
+        ("in", [0.1, 0], [2, 3]),
+        ("in", [np.float32(0.1), np.float32(-0.0)], [0, 2, 3]),
+        ("not in", [-0.0], [0, 1]),
+    ],
+)
+def test_short_floats_are_compared_as_spark_does(op, value, expected):
+    assert short_floats(("f", op, value)) == expected
+
+
+def test_long_lists_of_numbers_of_several_types_leave_nothing_out_wrongly():
+    least = pa.array([Decimal("1.00"), Decimal("900.00")], pa.decimal128(10, 2))
+    bounds = Bounds(least, least, np.zeros(2, bool), np.zeros(2, bool))
+    assert not excluded(Term("n", "in", (*range(300), 900.0)), bounds)[:2].any()
 
 
 def test_no_filter():
@@ -86,6 +184,8 @@ def test_no_filter():
         ([("x.z", "=", 1)], "no column 'x.z'"),
         ([("i", "~", 1)], "unknown operator '~'.*not in"),
         ([("i", "=", "two")], "'two' cannot be compared with column 'i' of type int32"),
+        ([("n", "=", 10**80)], "on column 'n'.*at most 38 digits"),
+        ([("f", "=", 10**400)], "on column 'f'.*at most 38 digits"),
         ([("i", "in", 3)], "needs a list"),
         ([("i", "in", "abc")], "needs a list"),
         ([("i", "<", None)], "never true"),

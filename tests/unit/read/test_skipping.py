@@ -571,6 +571,33 @@ def test_keys_of_timestamps_are_not_made(tmp_path: Path):
     assert named_keys(table, [("t", "=", dt.datetime(2024, 1, 1, tzinfo=dt.UTC))]) is None
 
 
+def test_keys_of_dates_are_not_made_of_times(tmp_path: Path):
+    """The day of a time is one of the session's zone."""
+    table = HandMadeTable(tmp_path / "t", schema=SCHEMA, properties={"hoodie.table.recordkey.fields": "day"})
+    assert named_keys(table, [("day", "=", dt.date(2024, 1, 1))]) == ["2024-01-01"]
+    assert named_keys(table, [("day", "=", dt.datetime(2023, 12, 31, 15))]) is None
+    assert named_keys(table, [("day", "in", [dt.date(2024, 1, 1), dt.datetime(2024, 1, 1)])]) is None
+
+
+def test_settings_in_sql_leave_nothing_out(tmp_path: Path):
+    """What they stand for is known to the session alone."""
+    table = HandMadeTable(tmp_path / "t", schema=SCHEMA)
+    table.write(1, {("1", "a"): [{"id": "k1", "p": "1", "i": 5}]})
+    for condition in ("id = '${x}'", "i = 6 AND ${c}", "p = '2' AND ${c}"):
+        assert HudiTable.for_path(str(tmp_path / "t")).scan(filter=condition).plan().tasks.num_rows == 1
+
+
+def test_rows_beside_row_groups_of_what_is_no_number(tmp_path: Path):
+    """Statistics of row groups do not tell of it."""
+    table = HandMadeTable(tmp_path / "t", schema=SCHEMA)
+    rows = [{"id": "k1", "p": "1", "d": 0.5, "f": 0.5}, {"id": "k2", "p": "1", "d": NAN, "f": NAN}]
+    table.write(1, {("1", "a"): rows})
+    for column in ("d", "f"):
+        for op, value in (("not in", [math.inf, 0.5]), ("not in", [0.5]), ("!=", 0.5), ("in", [NAN, 7.0])):
+            found = HudiTable.for_path(str(tmp_path / "t")).scan(filter=[(column, op, value)]).to_arrow()
+            assert found["id"].to_pylist() == ["k2"], (column, op, value)
+
+
 def named_keys(table: HandMadeTable, condition: Any) -> list[str] | None:
     rows = RowFilter.parse(condition)
     assert rows is not None

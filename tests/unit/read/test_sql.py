@@ -19,6 +19,7 @@ SCHEMA = pa.schema(
         ("b", pa.string()),
         ("d", pa.float64()),
         ("m", pa.decimal128(12, 2)),
+        ("n", pa.decimal128(38, 4)),
         ("day", pa.date32()),
         ("t", pa.timestamp("us", "UTC")),
         ("flag", pa.bool_()),
@@ -55,6 +56,10 @@ FOLLOWS: dict[str, list[list[tuple[str, str, Any]]]] = {
     "day >= date '2024-01-31'": [[("day", ">=", dt.date(2024, 1, 31))]],
     "m = 1.50": [[("m", "=", Decimal("1.50"))]],
     "a > 2.5 and a < 7.5": [[("a", ">", 2), ("a", "<", 8)]],
+    "d > 0.1F": [[("d", ">", 0.10000000149011612)]],
+    "n <= -1234567890123456789012345678901234.5678": [
+        [("n", "<=", Decimal("-1234567890123456789012345678901234.5678"))]
+    ],
     "a > 3L and d = 1e3": [[("a", ">", 3), ("d", "=", 1000.0)]],
     # of what is not understood nothing follows, of what is beside it something does
     "year(t) = 2024 and a > 3": [[("a", ">", 3)]],
@@ -124,6 +129,12 @@ NOTHING = (
     "and a = 3",
     "a between 3",
     "a = 99999999999999999999",
+    "a < 12345678901234567890123456789012.5",
+    "a > 99999999999999999999.5",
+    "a < 1e30BD",
+    "a < 1e-30BD",  # Spark may round it
+    "b = '${x}'",  # a setting of the session
+    "a = 3 and ${c}",
 )
 
 
