@@ -40,7 +40,7 @@ boundaries: $(READY)
 	$(VENV)/bin/lint-imports --no-cache
 
 unit: $(READY) ## tests without Spark
-	$(PYTHON_IN) -m pytest tests/unit tests/golden -m 'not interop'
+	$(PYTHON_IN) -m pytest -n 2 --dist loadfile tests/unit tests/golden -m 'not interop'
 
 spark: $(READY) ## tests on Spark 3.5
 	$(PYTHON_IN) -m pytest tests/spark

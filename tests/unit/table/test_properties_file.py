@@ -154,7 +154,7 @@ class TestKilledWriters:
         update_properties(faulty, put={"a": "new"})
         assert [name for name, _ in faulty.operations if name in WRITES] == ["write", "replace", "delete"]
 
-    @pytest.mark.parametrize("backup", [None, b"", written(OLD)[:40]])
+    @pytest.mark.parametrize("backup", [None, b"", written(OLD)[:40]], ids=["none", "empty", "half"])
     def test_half_a_backup_beside_a_good_file(self, table: Storage, backup: bytes | None) -> None:
         if backup is not None:
             table.write(BACKUP_PATH, backup)
