@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,8 @@ import pyarrow as pa
 from pyhudi.config.values import MergeMode
 from pyhudi.errors import QueryError
 from pyhudi.read.bounds import Bounds, Mask, excluded
-from pyhudi.read.filters import Term, resolve_column
+from pyhudi.read.columnpaths import resolve_column, type_of
+from pyhudi.read.filters import Term
 from pyhudi.read.sql import Groups
 from pyhudi.read.statistics import has_order
 from pyhudi.schema.columns import RECORD_KEY
@@ -72,9 +72,7 @@ class Conditions:
         return self.unchanged is not None and name not in self.unchanged and name != RECORD_KEY
 
     def _type(self, term: Term) -> pa.DataType:
-        steps = resolve_column(term.column, self.schema)
-        kind: Any = self.schema
-        return reduce(lambda inside, step: inside.field(step).type, steps, kind)
+        return type_of(resolve_column(term.column, self.schema), self.schema)
 
     def has_sound_partition_stats(self, term: Term) -> bool:
         """Whether every file with values surely has a part in them: files without statistics have none, and those are

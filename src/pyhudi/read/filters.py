@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
+from pyhudi.read.columnpaths import resolve_column, type_of
 from pyhudi.read.numbers import LISTS, compared_type, in_whole_numbers, number_of
 
 Filter: TypeAlias = pc.Expression | str | Sequence[Any]
@@ -42,7 +43,7 @@ class Term:
         field = pc.field(*path) if len(path) > 1 else pc.field(path[0])
         if self.value is None:
             return field.is_null() if self.op in ("=", "==") else field.is_valid()
-        kind = _type_of(path, schema)
+        kind = type_of(path, schema)
         return self.on(kind)._compared(field, kind)
 
     def on(self, kind: pa.DataType) -> Term:
@@ -144,13 +145,23 @@ class RowFilter:
             (reduce(lambda a, b: a & b, (term.arrow(schema) for term in group)) for group in self.anyof if group),
         )
 
+    def on(self, schema: pa.Schema) -> RowFilter:
+        """The same filter of columns of that schema (`Term.on`)."""
+        if not self.anyof:
+            return self
+        return RowFilter(
+            anyof=tuple(
+                tuple(t.on(type_of(resolve_column(t.column, schema), schema)) for t in group) for group in self.anyof
+            )
+        )
+
     def is_for_row_groups(self, schema: pa.Schema) -> bool:
         """Whether Arrow may leave out row groups by it: their statistics do not tell of what is not a number, which
         lists and ``!=`` ask for."""
         return not any(
             t.value is not None
             and (t.op in LISTS or t.op == "!=")
-            and pa.types.is_floating(_type_of(resolve_column(t.column, schema), schema))
+            and pa.types.is_floating(type_of(resolve_column(t.column, schema), schema))
             for group in self.anyof
             for t in group
         )
@@ -173,7 +184,7 @@ class RowFilter:
         if self.expression is not None or self.sql is not None:
             return self
         groups = tuple(
-            tuple(t for t in group if is_sure(t, _type_of(resolve_column(t.column, schema), schema)))
+            tuple(t for t in group if is_sure(t, type_of(resolve_column(t.column, schema), schema)))
             for group in self.anyof
         )
         return RowFilter(anyof=groups) if all(groups) else None
@@ -194,33 +205,6 @@ class RowFilter:
         return " or ".join(
             "(" + " and ".join(f"{t.column} {t.op} {t.value!r}" for t in group) + ")" for group in self.anyof
         )
-
-
-def resolve_column(column: str, schema: pa.Schema) -> list[str]:
-    """The path of a column: its name as it is, or the steps of a dotted path.
-
-    Raises:
-        QueryError: the schema has no such column.
-    """
-    if column in schema.names:
-        return [column]
-    steps = column.split(".")
-    kind: Any = schema
-    for step in steps:
-        names = (
-            kind.names if isinstance(kind, pa.Schema) else [f.name for f in kind] if pa.types.is_struct(kind) else []
-        )
-        if step not in names:
-            raise QueryError(f"no column {column!r}; the table has {', '.join(schema.names)}")
-        kind = kind.field(step).type
-    return steps
-
-
-def _type_of(path: list[str], schema: pa.Schema) -> pa.DataType:
-    kind: Any = schema
-    for step in path:
-        kind = kind.field(step).type
-    return kind
 
 
 def _term(value: Any) -> Term:

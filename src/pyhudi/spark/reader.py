@@ -9,6 +9,7 @@ Slices with log files are merged there (`pyhudi.spark.merged`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from pyhudi.format.columns import COMMIT_TIME
 from pyhudi.read.commit_times import CommitTimes
 from pyhudi.read.filters import Filter, RowFilter
 from pyhudi.read.local import TaskReader, tasks_of
+from pyhudi.read.numbers import LISTS
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.plan import ScanPlan, plan_scan
 from pyhudi.read.query import Query
@@ -68,7 +70,7 @@ def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings:
     if not with_logs.tasks.num_rows:
         return _from_base_files(spark, table, plan, settings)
     if plan.filter is not None and settings.get_typed(options.READ_ENGINE) is not ReadEngine.ARROW:
-        filter_column(plan.filter)  # the same filters are accepted with logs and without
+        filter_column(plan.filter, plan.schema)  # the same filters are accepted with logs and without
     parts = _merged(spark, table, with_logs, settings)
     if with_logs.tasks.num_rows < plan.tasks.num_rows:
         parts = [_from_base_files(spark, table, plan.without_logs(), settings), *parts]
@@ -130,7 +132,7 @@ def _with_conditions(rows: DataFrame, plan: ScanPlan) -> DataFrame:
     if plan.commit_times is not None:
         rows = rows.where(_commit_times(plan.commit_times))
     if plan.filter is not None:
-        rows = rows.where(filter_column(plan.filter))
+        rows = rows.where(filter_column(plan.filter, plan.schema))
     for text in plan.query.sql_filters:
         rows = rows.where(text)
     return rows
@@ -150,8 +152,8 @@ def _commit_times(times: CommitTimes) -> Column:
     return reduce(lambda a, b: a & b, parts)
 
 
-def filter_column(rows: RowFilter) -> Column:
-    """A filter as a Spark condition.
+def filter_column(rows: RowFilter, schema: pa.Schema) -> Column:
+    """A filter as a Spark condition on columns of that schema.
 
     Raises:
         QueryError: it is a pyarrow expression, which Spark cannot evaluate.
@@ -163,7 +165,9 @@ def filter_column(rows: RowFilter) -> Column:
             f"the filter {rows.expression} is a pyarrow expression, which Spark cannot evaluate; write it as SQL text "
             "or as [(column, op, value), …]"
         )
-    groups = [reduce(lambda a, b: a & b, (_term(t.column, t.op, t.value) for t in group)) for group in rows.anyof]
+    groups = [
+        reduce(lambda a, b: a & b, (_term(t.column, t.op, t.value) for t in group)) for group in rows.on(schema).anyof
+    ]
     return reduce(lambda a, b: a | b, groups)
 
 
@@ -171,11 +175,12 @@ def _term(name: str, op: str, value: Any) -> Column:
     column = sf.col(name)
     if value is None:
         return column.isNull() if op in ("=", "==") else column.isNotNull()
+    if op in LISTS:
+        # null is in no list, and not outside of one either, even of an empty one
+        found = column.isin(*map(_operand, value)) if value else sf.lit(False)
+        return found if op == "in" else ~found & column.isNotNull()
+    value = _operand(value)
     match op:
-        case "in":
-            return column.isin(*value)
-        case "not in":
-            return ~column.isin(*value)
         case "=" | "==":
             return column == value
         case "!=":
@@ -188,6 +193,11 @@ def _term(name: str, op: str, value: Any) -> Column:
             return column > value
         case _:
             return column >= value
+
+
+def _operand(value: Any) -> Any:
+    """A value that Spark takes: whole numbers of more than 64 bits only as decimals."""
+    return Decimal(value) if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63 else value
 
 
 def _selected(rows: DataFrame, plan: ScanPlan) -> DataFrame:
