@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
 from pyhudi.read.columnpaths import resolve_column, type_of
-from pyhudi.read.numbers import LISTS, compared_type, in_whole_numbers, number_of
+from pyhudi.read.numbers import LISTS, can_be_compared, compared_type, in_whole_numbers, number_of
 
 Filter: TypeAlias = pc.Expression | str | Sequence[Any]
 """What the public API takes as a filter."""
@@ -241,10 +241,12 @@ def literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
             return pa.scalar(whole, kind) if op == "=" else natural
         if pa.types.is_string(natural.type) and not pa.types.is_string(kind):
             return natural.cast(kind)
-        return pa.scalar(natural.as_py(), kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as e:
+        return pa.scalar(natural.as_py() if number is None else number, kind)
+    except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as e:  # of Arrow, too
         if number is not None and pa.types.is_decimal(kind):
-            return _scalar(number, column)
+            exact = _scalar(Decimal(number) if isinstance(number, int) else number, column)
+            if can_be_compared(kind, exact):
+                return exact
         raise QueryError(
             f"{value!r} cannot be compared with column {column!r} of type {kind}; write a value of that type"
         ) from e

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 Number: TypeAlias = int | float | Decimal
 
+_MOST_DIGITS = 38
 LISTS = ("in", "not in")
 """Operators whose value is a list."""
 _NONE, _ALL = ("in", ()), ("not in", ())
@@ -46,7 +47,7 @@ def in_whole_numbers(op: str, value: Any, kind: pa.DataType) -> tuple[str, Any]:
         equal = _as_equal(value, low, high)
         return (op, equal[0]) if equal else (_ALL if op == "!=" else _NONE)
     downwards = op in ("<", "<=")
-    if math.isnan(number) or number > high:
+    if number != number or number > high:
         return _ALL if downwards else _NONE
     if number < low:
         return _NONE if downwards else _ALL
@@ -61,7 +62,9 @@ def _as_equal(value: Any, low: int, high: int) -> tuple[Any, ...]:
     number = number_of(value)
     if number is None:
         return (value,)
-    if math.isnan(number) or not low <= number <= high or math.floor(number) != number:
+    if number != number:  # what is not a number
+        return ()
+    if not low <= number <= high or math.floor(number) != number:
         return ()
     return (int(number),)
 
@@ -71,6 +74,14 @@ def _range(kind: pa.DataType) -> tuple[int, int]:
         return 0, (1 << kind.bit_width) - 1
     half = 1 << (kind.bit_width - 1)
     return -half, half - 1
+
+
+def can_be_compared(kind: pa.DataType, value: pa.Scalar) -> bool:
+    """Whether a column of a decimal type can be compared with a number: a decimal must have room for both."""
+    if not pa.types.is_decimal(value.type):
+        return bool(pa.types.is_floating(value.type))
+    scale = max(kind.scale, value.type.scale)
+    return bool(scale + max(kind.precision - kind.scale, value.type.precision - value.type.scale) <= _MOST_DIGITS)
 
 
 def compared_type(kind: pa.DataType, values: list[pa.Scalar]) -> pa.DataType:
