@@ -71,6 +71,11 @@ class Conditions:
         """Whether files may have another column under the name of a column."""
         return self.unchanged is not None and name not in self.unchanged and name != RECORD_KEY
 
+    @property
+    def hidden(self) -> frozenset[str]:
+        """Columns whose values are not those of the files, by their names."""
+        return frozenset({*self.path_columns, *(name for name in self.schema.names if self.is_changed(name))})
+
     def _type(self, term: Term) -> pa.DataType:
         return type_of(resolve_column(term.column, self.schema), self.schema)
 

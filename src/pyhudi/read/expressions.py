@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 from pyhudi.errors import QueryError
 from pyhudi.format.bounds import leaf_type
 from pyhudi.metadata.expressions import IDENTITY, Expression, ExpressionIndex, expression_indexes
+from pyhudi.metadata.freshness import statistics_are_current
 from pyhudi.metadata.home import BLOOM_FILTERS
 from pyhudi.metadata.stats_values import wanted_members
 from pyhudi.read.bounds import Mask, excluded
 from pyhudi.read.filters import RowFilter, Term, literal
 from pyhudi.read.keyfiles import not_in_filters
 from pyhudi.read.sql import Groups, necessary
-from pyhudi.read.statistics import file_bounds, has_order
+from pyhudi.read.statistics import file_bounds, has_order, partition_bounds
 from pyhudi.read.zones import Zones, in_any_zone, zones_of
 
 if TYPE_CHECKING:
@@ -89,6 +90,33 @@ class Expressions:
             if values is not None:
                 by_slice |= not_in_filters(table, values, slices, index.partition)[0]
         return by_file, by_slice, ", ".join(index.partition for index in found.indexes)
+
+    def names(self, terms: Collection[Term]) -> str:
+        """The indexes with statistics that know terms."""
+        known = [index for term in terms for index in self.known[term.column].indexes]
+        return ", ".join(sorted({index.partition for index in known if index.kind != BLOOM_FILTERS}))
+
+    def of_partitions(
+        self, terms: Collection[Term], table: MetadataTable, partitions: pa.Array
+    ) -> tuple[dict[Term, Mask], list[str]]:
+        """Where, of whole partitions given by path, no row meets each of some terms, by statistics of whose values none
+        is null; and a line for each index that is not used: who keeps the statistics of files may leave out those of
+        partitions."""
+        masks: dict[Term, Mask] = {}
+        why: dict[str, str | None] = {}
+        for term in terms:
+            found = self.known[term.column]
+            for index in found.indexes:
+                if index.kind == BLOOM_FILTERS:
+                    continue
+                if index.partition not in why:
+                    why[index.partition] = statistics_are_current(table, index.partition)
+                if why[index.partition] is not None:
+                    continue
+                bounds = partition_bounds(table, index.expression.column, found.kind, partitions, index.partition)
+                mine = excluded(term, in_any_zone(bounds, index.expression) if found.moved else bounds)
+                masks[term] = masks.get(term, np.zeros(len(partitions), np.bool_)) | (mine & bounds.no_nulls)
+        return masks, [f"{name}: not used for partitions: {text}" for name, text in why.items() if text is not None]
 
 
 def _columns(groups: Groups | None) -> set[str]:

@@ -75,7 +75,7 @@ class KeyPlaces:
     def _by_secondary(self, metadata: MetadataTable) -> pa.StringArray | None:
         """The record keys of the rows that the filter asks for by the values of indexed columns."""
         assert self.rows is not None
-        found = keys_by_secondary(metadata, self.query, self.rows, self.conditions.schema, self.conditions.path_columns)
+        found = keys_by_secondary(metadata, self.query, self.rows, self.conditions.schema, self.conditions.hidden)
         if found is not None:
             self.report.append(found[1])
         return None if found is None else found[0]

@@ -26,13 +26,13 @@ _MOST_VALUES = 1_000
 
 
 def keys_by_secondary(
-    table: MetadataTable, query: Query, rows: RowFilter, schema: pa.Schema, from_paths: Collection[str]
+    table: MetadataTable, query: Query, rows: RowFilter, schema: pa.Schema, hidden: Collection[str]
 ) -> tuple[pa.StringArray, str] | None:
     """Return the record keys of the rows that alone can meet a filter, and a line that says how they were found; None
-    if no secondary index tells. ``from_paths``: columns whose values are not those of the files."""
+    if no secondary index tells. ``hidden``: columns whose values are not those of the files."""
     if query.type is QueryType.READ_OPTIMIZED:
         return None  # base files have rows with values that log files have changed
-    indexes = [one for one in secondary_indexes(table.storage, table.config) if one.column not in from_paths]
+    indexes = [one for one in secondary_indexes(table.storage, table.config) if one.column not in hidden]
     found: list[pa.Array] = []
     used: set[str] = set()
     for group in rows.anyof if indexes else ():

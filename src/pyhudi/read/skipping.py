@@ -86,7 +86,8 @@ class Skipping:
             mine = set(pc.unique(places["partition"]).to_pylist())
             self.report.append(f"{RECORD_INDEX}: {len(kept) - len(mine & set(kept))} of {len(kept)} partitions out")
             return [path for path in kept if path in mine]
-        return self._by_files(metadata, self._by_partition_stats(metadata, kept))
+        kept = self._by_expressions_of_partitions(metadata, self._by_partition_stats(metadata, kept))
+        return self._by_files(metadata, kept)
 
     def _by_partition_stats(self, metadata: MetadataTable, kept: list[str]) -> list[str]:
         why = self._why_no_partition_stats(metadata)
@@ -111,6 +112,25 @@ class Skipping:
             return kept
         self._say(PARTITION_STATS, "partitions", out, terms)
         return paths_kept.filter(pa.array(~out)).to_pylist()  # type: ignore[no-any-return]
+
+    def _by_expressions_of_partitions(self, metadata: MetadataTable, kept: list[str]) -> list[str]:
+        found = self._expressions(metadata)
+        if found is None or not kept or self.query.as_of is not None:
+            return kept
+        terms = [term for term in self._of_expressions(found) if self.conditions.is_kept_by_merging(term)]
+        paths = pa.array(kept, pa.string())
+        try:
+            masks, why = found.of_partitions(terms, metadata, paths)
+        except HudiError as e:
+            self.files.distrust_indexes(e)
+            self.report.append(f"expression indexes: not used for partitions: {e}")
+            return kept
+        self.report += why
+        if not masks:
+            return kept
+        out = in_no_group(found.groups, masks, len(kept))
+        self._say(found.names(masks), "partitions", out, {term: term.column for term in masks})
+        return paths.filter(pa.array(~out)).to_pylist()  # type: ignore[no-any-return]
 
     def _by_files(self, metadata: MetadataTable, kept: list[str]) -> list[str]:
         """The partitions, of many, with files that can have rows of the query."""
@@ -212,7 +232,7 @@ class Skipping:
             return slices
         self.report += found.unused
         terms = {term for group in found.groups for term in group if isinstance(term.value, Hashable)}
-        mine = [term for term in terms if term.column in found.known]
+        mine = self._of_expressions(found)
         if not mine:
             return slices
         files, owner = files_of(slices)
@@ -230,6 +250,12 @@ class Skipping:
         self._say(", ".join(sorted(used)), "slices", out, columns)
         return slices.filter(pa.array(~out))
 
+    @staticmethod
+    def _of_expressions(found: Expressions) -> list[Term]:
+        """The conditions on expressions that indexes know."""
+        terms = {term for group in found.groups for term in group if isinstance(term.value, Hashable)}
+        return [term for term in terms if term.column in found.known]
+
     def _expressions(self, metadata: MetadataTable) -> Expressions | None:
         """What expression indexes know of the filter."""
         if self.text is None or not any(is_expression(name) for name in metadata.partitions):
@@ -241,10 +267,8 @@ class Skipping:
             )
             return None
         if self.expressions is None:
-            changed = (name for name in self.schema.names if self.conditions.is_changed(name))
-            hidden = {*self.conditions.path_columns, *changed}
             try:
-                self.expressions = Expressions.of(metadata, self.text, self.rows, self.schema, hidden)
+                self.expressions = Expressions.of(metadata, self.text, self.rows, self.schema, self.conditions.hidden)
             except HudiError as e:
                 self.files.distrust_indexes(e)
                 return None

@@ -125,15 +125,19 @@ def file_bounds(
     return some.bounds(kind), at.is_valid().to_numpy(zero_copy_only=False)
 
 
-def partition_bounds(table: MetadataTable, column: str, kind: pa.DataType, partitions: pa.Array) -> Bounds:
-    """Return the bounds of a column in each partition, given by path; nothing is known of those without statistics."""
-    wanted = keys.partition_stats_keys(pa.array([column] * len(partitions), pa.string()), partitions)
-    stats = table.lookup(PARTITION_STATS, wanted, _wanted(kind))
+def partition_bounds(
+    table: MetadataTable, column: str, kind: pa.DataType, partitions: pa.Array, index: str = PARTITION_STATS
+) -> Bounds:
+    """Return the bounds of a column in each partition, given by path; nothing is known of those without statistics.
+    ``index`` is the partition of the metadata table that has the statistics."""
+    make = keys.partition_stats_keys if index == PARTITION_STATS else keys.expression_partition_keys
+    wanted = make(pa.array([column] * len(partitions), pa.string()), partitions)
+    stats = table.lookup(index, wanted, _wanted(kind))
     if not stats.num_rows:
         return _nothing(kind, len(partitions))
     stats = stats.combine_chunks()
     at = pc.index_in(wanted, value_set=stats[KEY].chunk(0))
-    return _bounds(stats[PAYLOAD].chunk(0).take(at), kind)
+    return _bounds(stats[PAYLOAD].chunk(0).take(at), kind, counts_rows=index == PARTITION_STATS)
 
 
 def _without_names(payload: pa.StructArray) -> pa.StructArray:

@@ -17,10 +17,11 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.errors import MetadataTableWarning
 from pyhudi.hudi_table import HudiTable
-from pyhudi.metadata import freshness
+from pyhudi.metadata import freshness, keys
 from pyhudi.metadata.definitions import store_definitions
 from pyhudi.metadata.expressions import ExpressionIndex, expression_definition
 from pyhudi.metadata.records import RecordType, encode
+from pyhudi.read import expressions as read_expressions
 from pyhudi.read import partitionfiles, skipping
 from pyhudi.read.filters import RowFilter
 from pyhudi.read.keyfiles import keys_of
@@ -554,6 +555,44 @@ def test_expressions_of_which_nothing_is_sure(tmp_path: Path):
     hidden = plan_scan(pinned, filter=RowFilter.parse("lower(s) = 'x'"), hidden_functions=["lower"])
     assert hidden.tasks.num_rows == 3
     assert any("functions of its own by the names of lower" in line for line in hidden.skipped)
+
+
+def test_whole_partitions_are_left_out_by_expressions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Where no value is null, and every write has told the index; files go next."""
+    told = {"a": ("aa", "cc", 2, 0), "b": ("dd", "ff", 2, 0), "c": ("dd", "ff", 2, 1)}
+    files = {(p, f"f{p}-{n}"): [simple(n, s="dd")] for p in told for n in range(2)}
+    table = build(tmp_path / "t", files)
+    listed, _ = list_files(table.storage, None)
+    names = pc.replace_substring_regex(listed["path"].combine_chunks(), "^.*/", "")
+    every = pa.table({"partition": listed["partition"], "name": names, "size": listed["size"]})
+    index = ExpressionIndex.of("expr_index_low", "column_stats", "s", {"expr": "lower"})
+    rows = [
+        one(RecordType.COLUMN_STATS, "s", p, name, pa.string(), "dd", "dd", 1, 0)
+        for p, name in zip(listed["partition"].to_pylist(), names.to_pylist(), strict=True)
+    ]
+    for p, stats in told.items():
+        _, value = one(RecordType.PARTITION_STATS, "s", p, p, pa.string(), *stats)
+        rows.append((keys.expression_partition_keys(pa.array(["s"]), pa.array([p])), value))
+    key, value = (pa.concat_arrays(column) for column in zip(*rows, strict=True))
+    attach(table.storage, {"files": file_lists(every), index.partition: grouped(key, value, 2)}, at(9))
+    store_definitions(
+        table.storage,
+        TableConfig.load(table.storage),
+        {index.partition: expression_definition(index, {"expr": "lower"}, 9)},
+    )
+    found = plan(table, "lower(s) = 'aa' or lower(s) = 'bb'")
+    assert "expr_index_low: 1 of 3 partitions out, by lower(s)" in found.skipped
+    assert "expr_index_low: 4 of 4 slices out, by lower(s)" in found.skipped
+    assert not found.tasks.num_rows
+    found = plan(table, "lower(s) = 'dd' and i >= 0")
+    assert "expr_index_low: 1 of 3 partitions out, by lower(s)" in found.skipped
+    assert sorted(found.tasks["partition"].to_pylist()) == ["b", "b", "c", "c"]
+    assert "expr_index_low: 0 of 3 partitions out, by lower(s)" in plan(table, "lower(s) = 'dd' or i = 7").skipped
+    assert "partitions out" not in str(plan(table, "lower(s) = 'dd'", as_of=at(1)).skipped)
+    monkeypatch.setattr(read_expressions, "statistics_are_current", lambda *_: "20 has added files")
+    found = plan(table, "lower(s) = 'dd'")
+    assert "expr_index_low: not used for partitions: 20 has added files" in found.skipped
+    assert found.tasks.num_rows == 6
 
 
 @pytest.mark.parametrize("version", [6, 8])

@@ -10,6 +10,7 @@ import pytest
 
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.hudi_table import HudiTable
+from pyhudi.read.conditions import Conditions
 from pyhudi.services.indexes import IndexRequest
 from tests.golden.expected import unpack
 
@@ -106,11 +107,45 @@ def _as_apache_hudi(text: str, gone: str) -> str:
 
 @pytest.mark.parametrize(
     "change",
+    [{"indexType": "lucene"}, {"sourceFields": ["name", "qty"]}, {"sourceFields": ["gone"]}, {"version": "V3"}, None],
+)
+def test_a_secondary_index_of_an_unknown_form_is_not_asked(tmp_path: Path, change: dict[str, Any] | None) -> None:
+    """Nor one whose column is not there, or whose definition is lost."""
+    golden = Path(unpack("v9_mor_meta_all", tmp_path).path)
+    known = json.loads((golden / DEFINITIONS).read_text())
+    if change is None:
+        del known["indexDefinitions"][SECONDARY]
+    else:
+        known["indexDefinitions"][SECONDARY].update(change)
+    (golden / DEFINITIONS).write_text(json.dumps(known))
+    _finds_by_name_alone(HudiTable.for_path(str(golden)))
+
+
+def _finds_by_name_alone(table: HudiTable) -> None:
+    """Queries by the name are right, and no secondary index has a part in it."""
+    found = table.scan([("name", "in", ["Upd2", "Late3", "Upd4", None])], ["id"])
+    assert sorted(found.to_arrow()["id"].to_pylist()) == ["k002", "k003"]
+    assert SECONDARY not in str(found.plan().skipped)
+
+
+def test_indexes_of_columns_that_were_renamed_are_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has the column's name now may be another one, or none."""
+    table = HudiTable.for_path(unpack("v9_mor_meta_all", tmp_path).path)
+    days = "from_unixtime(ts, 'yyyy-MM-dd') < '2001'"
+    assert not table.scan(filter=days, read_optimized=True).plan().tasks.num_rows
+    monkeypatch.setattr(Conditions, "is_changed", lambda _, name: name in ("name", "ts"))
+    _finds_by_name_alone(table)
+    assert table.scan(filter=days, read_optimized=True).plan().tasks.num_rows == 2
+
+
+@pytest.mark.parametrize(
+    "change",
     [
         {"indexFunction": "soundex", "indexOptions": {"expr": "soundex"}},
         {"indexFunction": "year"},
         {"indexType": "lucene"},
         {"sourceFields": ["ts", "qty"]},
+        {"sourceFields": ["gone"]},
         {"indexOptions": {"expr": "from_unixtime", "format": "dd.MM.yyyy"}},
         {"version": "V3"},
     ],
