@@ -269,6 +269,43 @@ def test_numbers_mean_the_same_in_base_files_and_in_logs(spark, tmp_path):
         assert sorted(scan.to_arrow()["id"].to_pylist()) == expected, term
 
 
+def test_what_is_not_a_number_is_the_greatest_one_everywhere(spark, tmp_path):
+    """In base files, whose statistics leave it out, in base files with logs, in logs: as Spark compares numbers."""
+    table = HandMadeTable(tmp_path / "t", schema=NUMBERS, properties=MOR)
+    nan = float("nan")
+
+    def rows(p: str, *numbers: float | None) -> list[dict[str, object]]:
+        return [{"id": f"{p}{n}", "p": p, "i": n, "f": v, "d": v} for n, v in enumerate(numbers)]
+
+    files = {(p, f"f{p}"): rows(p, 5.0, nan, None) for p in "abc"}
+    table.write(10, files, action=Action.DELTA_COMMIT)
+    table.log(20, {("b", "fb"): files["b", "fb"], ("c", "fc"): rows("c", 5.0)}, base=10)
+    meant = {
+        ("=", 5.0): "0",
+        ("=", nan): "1",
+        ("!=", 5.0): "1",
+        ("!=", nan): "0",
+        ("<", 6.0): "0",
+        ("<", nan): "0",
+        ("<=", nan): "01",
+        (">", 6.0): "1",
+        (">", nan): "",
+        (">=", 5.0): "01",
+        (">=", nan): "1",
+        ("in", (nan, 7.0)): "1",
+        ("in", (5.0, 7.0)): "0",
+        ("not in", (5.0,)): "1",
+        ("not in", (nan,)): "0",
+    }
+    for (op, value), found in meant.items():
+        for name in "df":
+            scan = HudiTable.for_path(str(table.root)).scan([(name, op, value)], ["id"])
+            expected = [p + n for p in "abc" for n in found]
+            assert sorted(scan.to_arrow()["id"].to_pylist()) == expected, (name, op, value)
+            if name == "d" or op == ">":
+                assert [key for (key,) in values(scan.to_spark(spark), "id")] == expected, (name, op, value)
+
+
 def test_a_pyarrow_expression_is_not_for_spark(spark, tmp_path):
     table = make(tmp_path)
     table.log(20, {("a", "f1"): [row("k1", 1, "log")]}, base=10)

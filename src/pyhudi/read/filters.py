@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import QueryError
 from pyhudi.read.columnpaths import resolve_column, type_of
-from pyhudi.read.numbers import LISTS, can_be_compared, compared_type, in_whole_numbers, number_of
+from pyhudi.read.numbers import LISTS, can_be_compared, compared_type, in_whole_numbers, is_nan, number_of
 
 Filter: TypeAlias = pc.Expression | str | Sequence[Any]
 """What the public API takes as a filter."""
@@ -59,6 +59,15 @@ class Term:
         """What the column is compared with; a single value also as one of a list."""
         return tuple(self.value) if self.op in LISTS else (self.value,)
 
+    @property
+    def is_true_of_nan(self) -> bool:
+        """Whether it is true of what is not a number (NaN), in a column of floating-point numbers: that is equal to
+        itself, and greater than all numbers, as in Spark."""
+        asked = any(map(is_nan, self.values))
+        if self.op in ("<", ">="):
+            return self.op == ">="
+        return asked if self.op in ("=", "==", "in", "<=") else not asked
+
     def _compared(self, field: pc.Expression, kind: pa.DataType) -> pc.Expression:
         naturals = [_scalar(value, self.column) for value in self.values]
         if pa.types.is_date(kind) and any(pa.types.is_timestamp(natural.type) for natural in naturals):
@@ -73,7 +82,18 @@ class Term:
         if self.op in LISTS:
             found = _among(field, given, like)
             return found & field.is_valid() if self.op == "in" else ~found & field.is_valid()
+        if pa.types.is_floating(like):
+            return self._ordered(field, given[0])
         return _COMPARE[self.op](field, given[0])
+
+    def _ordered(self, field: pc.Expression, value: pa.Scalar) -> pc.Expression:
+        """Of floating-point numbers; Arrow finds what is not a number neither equal to anything nor less or greater."""
+        none = field.is_nan()
+        if not is_nan(value):
+            found = _COMPARE[self.op](field, value)
+            return none | found if self.is_true_of_nan else found
+        compared = {"<=": field.is_valid(), "<": ~none, "!=": ~none, ">": none & ~none}
+        return compared.get(self.op, none)
 
 
 _COMPARE = {"=": eq, "==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
@@ -156,11 +176,11 @@ class RowFilter:
         )
 
     def is_for_row_groups(self, schema: pa.Schema) -> bool:
-        """Whether Arrow may leave out row groups by it: their statistics do not tell of what is not a number, which
-        lists and ``!=`` ask for."""
+        """Whether Arrow may leave out row groups by it: their statistics do not tell of what is not a number, of which
+        all comparisons may be true but equality with a number, and being less than one."""
         return not any(
             t.value is not None
-            and (t.op in LISTS or t.op == "!=")
+            and (t.op not in ("=", "==", "<", "<=") or is_nan(t.value))
             and pa.types.is_floating(type_of(resolve_column(t.column, schema), schema))
             for group in self.anyof
             for t in group

@@ -32,6 +32,12 @@ def number_of(value: Any) -> Number | None:
     return plain if isinstance(plain, int | float | Decimal) else None
 
 
+def is_nan(value: Any) -> bool:
+    """Whether a value is a number that is not a number (NaN)."""
+    number = number_of(value)
+    return number is not None and number != number
+
+
 def in_whole_numbers(op: str, value: Any, kind: pa.DataType) -> tuple[str, Any]:
     """The comparison of a column of an integer type with any value (or list of them), by numbers of that type.
 

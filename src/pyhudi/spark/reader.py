@@ -21,8 +21,9 @@ from pyhudi.config import Options, options
 from pyhudi.config.values import ReadEngine
 from pyhudi.errors import QueryError
 from pyhudi.format.columns import COMMIT_TIME
+from pyhudi.read.columnpaths import resolve_column, type_of
 from pyhudi.read.commit_times import CommitTimes
-from pyhudi.read.filters import Filter, RowFilter
+from pyhudi.read.filters import Filter, RowFilter, Term
 from pyhudi.read.local import TaskReader, tasks_of
 from pyhudi.read.numbers import LISTS
 from pyhudi.read.pinned import PinnedTable
@@ -165,13 +166,20 @@ def filter_column(rows: RowFilter, schema: pa.Schema) -> Column:
             f"the filter {rows.expression} is a pyarrow expression, which Spark cannot evaluate; write it as SQL text "
             "or as [(column, op, value), …]"
         )
-    groups = [
-        reduce(lambda a, b: a & b, (_term(t.column, t.op, t.value) for t in group)) for group in rows.on(schema).anyof
-    ]
+    groups = [reduce(lambda a, b: a & b, (_term(t, schema) for t in group)) for group in rows.on(schema).anyof]
     return reduce(lambda a, b: a | b, groups)
 
 
-def _term(name: str, op: str, value: Any) -> Column:
+def _term(term: Term, schema: pa.Schema) -> Column:
+    found = _compared(term.column, term.op, term.value)
+    if term.value is None or not pa.types.is_floating(type_of(resolve_column(term.column, schema), schema)):
+        return found
+    # what is not a number is not in the statistics of files, by which Spark would leave out row groups that have it;
+    # to ask for it by name keeps Spark from that
+    return found | sf.isnan(sf.col(term.column)) if term.is_true_of_nan else found
+
+
+def _compared(name: str, op: str, value: Any) -> Column:
     column = sf.col(name)
     if value is None:
         return column.isNull() if op in ("=", "==") else column.isNotNull()

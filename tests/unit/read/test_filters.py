@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,7 +82,7 @@ def rows(value) -> list[int]:
         ([("n", "in", [10**20, Decimal("4.4")])], [3]),
         ([("f", "in", [10**20, 0.5, 2**53 + 1])], [0]),
         ([("f", "<", 10**20)], [0, 1]),
-        ([("f", ">", True)], [1]),
+        ([("f", ">", True)], [1, 3]),
         ([("i", "=", True)], [0]),
         ([("i", "in", [True, "2"])], [0, 1]),
         ([("x.y", ">", 1)], [1]),
@@ -134,6 +135,31 @@ def test_whole_numbers_in_lists_of_any_numbers(op, values):
 def test_what_is_no_number_is_greater_than_whole_numbers():
     assert rows([("i", "<", math.nan)]) == [0, 1, 3]
     assert rows([("i", ">", math.nan)]) == rows([("i", "=", math.nan)]) == []
+
+
+FLOATS = [1.0, 5.0, math.nan, None, -math.inf, math.inf, -0.0]
+
+
+def as_in_spark(value: float) -> tuple[bool, float]:
+    """What sorts, and is equal, as numbers are to Spark."""
+    return (True, 0.0) if value != value else (False, value)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+@pytest.mark.parametrize("value", [5.0, 0.0, math.nan, math.inf, 2, Decimal("1.5")])
+@pytest.mark.parametrize("op", sorted(COMPARE))
+def test_what_is_not_a_number_is_the_greatest_one(op, value, kind, tmp_path):
+    table = pa.table({"f": pa.array(FLOATS, kind), "row": range(len(FLOATS))})
+    meant = [i for i, v in enumerate(FLOATS) if v is not None and COMPARE[op](as_in_spark(v), as_in_spark(value))]
+    asked = RowFilter.parse([("f", op, value)])
+    assert table.filter(asked.arrow(table.schema))["row"].to_pylist() == meant
+    listed = RowFilter.parse([("f", "in" if op == "=" else "not in", [value, 77.0])])
+    if op in ("=", "!="):
+        assert table.filter(listed.arrow(table.schema))["row"].to_pylist() == meant
+    if asked.is_for_row_groups(table.schema):  # whose statistics leave out what is not a number
+        pq.write_table(table, tmp_path / "f.parquet", row_group_size=2)
+        found = ds.dataset(tmp_path / "f.parquet").to_table(filter=asked.arrow(table.schema))
+        assert found["row"].to_pylist() == meant
 
 
 @pytest.mark.parametrize("value", [1.5, Decimal("1.5"), 10**10, 10**20])
