@@ -40,8 +40,8 @@ class IndexPlanning:
         options: Given = None,
         dry_run: bool = False,
     ) -> IndexPlan:
-        """Plan an index and leave the plan on the timeline, to be built by `run_index` while writers go on: statistics,
-        bloom filters or the record index. Arguments as of `build_index`.
+        """Plan an index and leave the plan on the timeline, to be built by `run_index` while writers go on. Arguments
+        as of `build_index`.
 
         The plan is empty, and not on the timeline, when there is nothing to do; its ``reason`` says why.
 

@@ -103,6 +103,7 @@ class Table:
         names = sorted({row[5] for row in self.model.values() if row[5] is not None})
         for name in (names[0], names[-1]):
             self.asked(f"lower(name) = '{name.lower()}'", lambda row, name=name: row[5] == name)
+            self.asked(f"name = '{name}'", lambda row, name=name: row[5] == name)
         self.asked("upper(id) in ('K005', 'X')", lambda row: row[0] == "k005")
         self.asked("lower(name) is null", lambda row: row[5] is None)
         self.asked("lower(name) is not null", lambda row: row[5] is not None)

@@ -61,6 +61,12 @@ def announce_partitions(
     return config.updated(storage, change=announce)
 
 
+def define_indexes(storage: Storage, config: TableConfig, definitions: Definitions) -> TableConfig:
+    """Say what indexes are of that are going to be built; returns the table's configuration."""
+    changed = _store(storage, config, definitions)
+    return config.updated(storage, set=changed) if changed else config
+
+
 def withdraw_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
     """Take back what was announced, and delete what was built; the definitions stay. Returns the configuration."""
     if set(partitions) & set(config.metadata_partitions_inflight):
@@ -73,6 +79,17 @@ def withdraw_partitions(storage: Storage, config: TableConfig, partitions: Seque
     for partition in partitions:
         storage.delete_tree(f"{METADATA_FOLDER}/{partition}")
     return config
+
+
+def retire_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
+    """Take partitions out of use that a write cannot keep up to date; of those that are being built, definitions stay
+    with their plans. Returns the table's configuration."""
+    building = [p for p in partitions if p not in config.metadata_partitions]
+    dropped = [p for p in partitions if p in config.metadata_partitions]
+    if building:
+        _log.info("withdrawing %s, which is being built, from %s", ", ".join(building), storage.root)
+        config = withdraw_partitions(storage, config, building)
+    return drop_partitions(storage, config, dropped) if dropped else config
 
 
 def drop_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:

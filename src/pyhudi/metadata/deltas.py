@@ -7,7 +7,7 @@ driver then publishes one delta commit that names all of them (`publish`).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.timeline.active import ActiveTimeline
 
+TOLD = "pyhudi.told"
+"""Of delta commits: names the partitions that are being built to which the write has told what there was to tell."""
 INIT_TOKEN = "0-0-0"
 """Write token of the log files that make file groups exist."""
 
@@ -191,10 +193,14 @@ def publish(
     *,
     operation: str = "UPSERT_PREPPED",
     compacted: bool = False,
+    told: Collection[str] = (),
 ) -> Instant:
-    """Complete an instant of the metadata table that wrote the files of ``stats``."""
+    """Complete an instant of the metadata table that wrote the files of ``stats``. ``told``: partitions that are being
+    built, which know by these files all of a write, though there may be nothing to know."""
     table = write_stats(stats) if not isinstance(stats, pa.Table) else stats
     extra = {"schema": record_schema(version, meta_columns=False)}
+    if told:
+        extra[TOLD] = ",".join(sorted(told))
     metadata = CommitMetadata(operation, table, extra, compacted=compacted)
     return active.complete(entry, metadata.encode(version, entry.action), completion if version >= 8 else None)
 

@@ -160,17 +160,20 @@ def is_expression(partition: str) -> bool:
     return partition.startswith(f"{EXPRESSION}_")
 
 
-def expression_indexes(storage: Storage, config: TableConfig) -> list[ExpressionIndex]:
-    """The expression indexes that are in use, those of a form that is known here."""
-    declared = [name for name in config.metadata_partitions if is_expression(name)]
+def expression_indexes(storage: Storage, config: TableConfig, *, kept: bool = False) -> list[ExpressionIndex]:
+    """The expression indexes that are in use, those of a form that is known here; ``kept``: also those that are being
+    built, which writes keep up to date, too."""
+    names = config.metadata_partitions_kept if kept else config.metadata_partitions
+    declared = [name for name in names if is_expression(name)]
     if not declared or config.version < 8:
         return []
     definitions = load_definitions(storage, config)
-    found = [_of_definition(name, definitions.get(name, {}), config.version) for name in declared]
+    found = [expression_of(name, definitions.get(name, {}), config.version) for name in declared]
     return [index for index in found if index is not None]
 
 
-def _of_definition(partition: str, definition: Mapping[str, Any], version: int) -> ExpressionIndex | None:
+def expression_of(partition: str, definition: Mapping[str, Any], version: int) -> ExpressionIndex | None:
+    """The expression index that a definition means; None if it is of a form that is not known here."""
     columns, options = definition.get("sourceFields") or [], definition.get("indexOptions") or {}
     kind = definition.get("indexType")
     if kind not in KINDS or len(columns) != 1 or definition.get("version") not in _VERSIONS.get(version, ()):

@@ -42,15 +42,15 @@ class IndexDelta:
 def of_indexes_in_use(storage: Storage, config: TableConfig, index: IndexDelta) -> IndexDelta:
     """The delta as of now, when the table's lock is held: without indexes that were dropped since, and maybe built
     anew, which has taken the files along that were written for them; with those that were built since."""
-    found, used = index, {*config.metadata_partitions, *config.metadata_partitions_inflight}
+    found, used = index, config.metadata_partitions_kept
     for partition in index.partitions:
         mine = {stat["path"] for stat in index.stats if stat["partitionPath"] == partition}
         if partition not in used or not mine <= _paths(storage, partition):
             left = [stat for stat in found.stats if stat["partitionPath"] != partition]
             found = IndexDelta(found.partitions - {partition}, left, found.late)
     has_keys = RECORD_INDEX in found.partitions
-    new = {p for p in config.metadata_partitions if is_expression(p) or (is_secondary(p) and has_keys)}
-    new = (new | {RECORD_INDEX} & used) - found.partitions
+    new = {p for p in used if p == RECORD_INDEX or is_expression(p) or (is_secondary(p) and has_keys)}
+    new -= found.partitions
     if new and found.late is not None:
         found = found.and_(found.late(config, new))
     return found

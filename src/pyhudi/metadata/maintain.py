@@ -19,7 +19,7 @@ from pyhudi.errors import CorruptTableError, MetadataTableError
 from pyhudi.metadata.beside import completed_beside, is_behind_an_overwrite
 from pyhudi.metadata.columns import indexed_columns, with_columns
 from pyhudi.metadata.commits import commit_records
-from pyhudi.metadata.declare import declare_partitions, drop_partitions
+from pyhudi.metadata.declare import declare_partitions, drop_partitions, retire_partitions
 from pyhudi.metadata.definitions import column_stats_definition, load_definitions
 from pyhudi.metadata.deltas import Records, begin, publish, write_group_delta
 from pyhudi.metadata.detach import detach_metadata_table
@@ -91,10 +91,10 @@ def _record(
     config = settle_builds(storage, _without_stale(storage, config, data), data)
     retyped = retyped_indexes(storage, config, data, metadata)
     if retyped:
-        config = drop_partitions(storage, config, retyped)
+        config = retire_partitions(storage, config, retyped)
     columns = _settled(storage, config, opts, data, metadata)
     if metadata.operation in _LEAVING_KEYS:
-        left = {RECORD_INDEX, *(one.partition for one in secondary_indexes(storage, config))}
+        left = {RECORD_INDEX, *(one.partition for one in secondary_indexes(storage, config, kept=True))}
         index = replace(index, partitions=index.partitions | left)
     index = of_indexes_in_use(storage, config, index)
     config = _without_unmaintained(storage, config, opts, index)
@@ -110,7 +110,8 @@ def _record(
     alone = not completed_beside(data, instant)
     records = commit_records(storage, config, metadata, instant, columns, alone=alone)
     stats = [*write_records(storage, config, active, instant, records), *index.stats]
-    publish(active, entry, stats, config.version, upkeep.completed_at(config.version))
+    told = [p for p in config.metadata_partitions_inflight if p in {*MAINTAINED, *index.partitions}]
+    publish(active, entry, stats, config.version, upkeep.completed_at(config.version), told=told)
     return config
 
 
@@ -238,8 +239,8 @@ def _without_unmaintained(storage: Storage, config: TableConfig, opts: Options, 
     if RECORD_INDEX not in kept.intersection(config.metadata_partitions):
         # what secondary indexes tell is keys, of which nothing would say where they are
         kept = {partition for partition in kept if not is_secondary(partition)}
-    gone = [p for p in (*config.metadata_partitions, *config.metadata_partitions_inflight) if p not in kept]
-    return drop_partitions(storage, config, gone) if gone else config
+    gone = [p for p in config.metadata_partitions_kept if p not in kept]
+    return retire_partitions(storage, config, gone) if gone else config
 
 
 def _with_all_wanted(upkeep: Upkeep, config: TableConfig, columns: pa.Schema) -> TableConfig:

@@ -23,8 +23,8 @@ def retyped_indexes(storage: Storage, config: TableConfig, data: ActiveTimeline,
 
     A day is a number to a secondary index, and a text once its column is one; ``5`` may have been ``5.0`` in between.
     """
-    indexes = [(one.partition, one.column) for one in secondary_indexes(storage, config)]
-    indexes += [(one.partition, one.expression.column) for one in expression_indexes(storage, config)]
+    indexes = [(one.partition, one.column) for one in secondary_indexes(storage, config, kept=True)]
+    indexes += [(one.partition, one.expression.column) for one in expression_indexes(storage, config, kept=True)]
     before = newest_columns(data) if indexes and metadata.schema_json is not None else None
     if before is None:
         return []

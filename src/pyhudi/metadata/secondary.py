@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SECONDARY = "secondary_index"
 """The type of the index, and what names of its partitions begin with."""
 _IDENTITY = "identity"
-_VERSIONS = {8: (None, "V1"), 9: ("V2",)}
+_VERSIONS: Mapping[int, tuple[str | None, ...]] = {8: (None, "V1"), 9: ("V2",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +43,23 @@ def is_secondary(partition: str) -> bool:
     return partition.startswith(f"{SECONDARY}_")
 
 
-def secondary_indexes(storage: Storage, config: TableConfig) -> list[SecondaryIndex]:
-    """The secondary indexes that are in use, those of a form that is known here."""
-    declared = [name for name in config.metadata_partitions if is_secondary(name)]
-    if not declared or config.version not in _VERSIONS:
+def secondary_indexes(storage: Storage, config: TableConfig, *, kept: bool = False) -> list[SecondaryIndex]:
+    """The secondary indexes that are in use, those of a form that is known here; ``kept``: also those that are being
+    built, which writes keep up to date, too."""
+    names = config.metadata_partitions_kept if kept else config.metadata_partitions
+    declared = [name for name in names if is_secondary(name)]
+    if not declared:
         return []
     definitions = load_definitions(storage, config)
-    found = [(name, definitions.get(name, {})) for name in declared]
-    return [SecondaryIndex(name, d["sourceFields"][0]) for name, d in found if _is_known(d, config.version)]
+    found = [secondary_of(name, definitions.get(name, {}), config.version) for name in declared]
+    return [index for index in found if index is not None]
 
 
-def _is_known(definition: Mapping[str, Any], version: int) -> bool:
-    return (
-        definition.get("indexType") == SECONDARY
-        and len(definition.get("sourceFields") or []) == 1
-        and definition.get("version") in _VERSIONS[version]
-    )
+def secondary_of(partition: str, definition: Mapping[str, Any], version: int) -> SecondaryIndex | None:
+    """The secondary index that a definition means; None if it is of a form that is not known here."""
+    columns = definition.get("sourceFields") or []
+    known = definition.get("indexType") == SECONDARY and definition.get("version") in _VERSIONS.get(version, ())
+    return SecondaryIndex(partition, columns[0]) if known and len(columns) == 1 else None
 
 
 def secondary_definition(partition: str, column: str, version: int) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from pyhudi.metadata.secondary import (
     is_secondary,
     partition_of,
     secondary_definition,
+    secondary_of,
 )
 
 if TYPE_CHECKING:
@@ -183,16 +184,31 @@ def _check_expression(index: ExpressionIndex, config: TableConfig, schema: pa.Sc
         )
 
 
-def request_of(partition: str) -> IndexRequest:
-    """The index that a partition of the metadata table is, one of those that are built while writers go on.
+def request_of(storage: Storage, config: TableConfig, partition: str) -> IndexRequest:
+    """The index that a partition of the metadata table is, by its definition if a table may have several of its type.
 
     Raises:
-        UnsupportedTableError: it is none of them.
+        UnsupportedTableError: it is none that is built here, or it has no definition.
     """
     if partition in BUILT_IN:
         return IndexRequest(partition, partition)
+    definition = load_definitions(storage, config).get(partition)
+    if definition is None and (is_secondary(partition) or expressions.is_expression(partition)):
+        raise UnsupportedTableError(
+            f"the index {partition} is planned, but nothing says of what it is (there is no definition of it in the "
+            "file of index definitions); drop it, and plan it again"
+        )
+    definition = definition or {}
+    secondary = secondary_of(partition, definition, config.version) if is_secondary(partition) else None
+    if secondary is not None:
+        return IndexRequest(partition, SECONDARY, (secondary.column,))
+    found = expressions.expression_of(partition, definition, config.version)
+    if found is not None and expressions.is_expression(partition):
+        given = tuple((definition.get("indexOptions") or {}).items())
+        return IndexRequest(partition, found.kind, (found.expression.column,), found, given)
     raise UnsupportedTableError(
-        f"the index {partition} is not built beside writes here; Apache Hudi can carry out its plan, or drop the index"
+        f"the index {partition} is of a form that is not built here; Apache Hudi can carry out its plan, or drop the "
+        "index"
     )
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
-from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.errors import ConfigError
+from pyhudi.metadata.declare import define_indexes
 from pyhudi.metadata.home import COLUMN_STATS, PARTITION_STATS
 from pyhudi.metadata.maintain import build_wanted, is_enabled
-from pyhudi.metadata.secondary import SECONDARY
 from pyhudi.metadata.upkeep import Upkeep
-from pyhudi.services.indexes import BUILT_IN, IndexRequest, wanted_options
+from pyhudi.services.indexes import IndexRequest, wanted_options
 from pyhudi.services.indexing import LockedTable, locked, taken_by
 from pyhudi.timeline.indexing import IndexPlan, last_contiguous_write
 from pyhudi.timeline.instants import Action
@@ -31,10 +32,6 @@ def schedule_index(
     """
     if not is_enabled(opts):
         raise ConfigError(f"{options.METADATA_ENABLE.key} is false: the table would have no metadata table to index it")
-    if request.kind == SECONDARY or request.partition not in BUILT_IN:
-        raise UnsupportedTableError(
-            f"{request.partition} cannot be built while writers go on; build_index builds it under the table's lock"
-        )
     with locked(client, opts) as table:
         taken = taken_by(table, request.partition)
         if taken is not None:
@@ -51,7 +48,10 @@ def schedule_index(
         config = build_wanted(upkeep, table.config, only_if_none=True)
         if request.partition in config.metadata_partitions:
             return IndexPlan(reason="the table had no metadata table; it has one now, with this index")
-        now = LockedTable(table.storage, config, table.opts, table.data, table.completion)
+        definition = request.definition(config.version)
+        if definition is not None:  # first, because a plan alone does not say of what such an index is
+            config = define_indexes(table.storage, config, {request.partition: definition})
+        now = replace(table, config=config)
         plan = IndexPlan(_partitions(now, request), upto)
         instant = table.completion()
         table.data.create_requested(Action.INDEXING, instant, plan.encode(config.version))

@@ -115,9 +115,8 @@ class _Attempt:
         self._token = f"{secrets.randbits(31):x}"
         self._claim = Claim(client.storage, plan.instant, self._token)
         self._heartbeat: Heartbeat | None = None
-        requests = [request_of(name) for name in plan.partitions]
-        self._requests = requests
-        for request in requests:
+        self._requests = [request_of(client.storage, client.config, name) for name in plan.partitions]
+        for request in self._requests:
             opts = opts.merged(wanted_options(request, opts))
         self._opts = opts
 
@@ -149,6 +148,7 @@ class _Attempt:
                 self._refuse_if_gone(table, begun)
                 own = metadata_timeline(table.storage, table.config.version)
                 if stats is not None and are_there(table.storage, stats) and not begun.listener.missed(table.data, own):
+                    self._check(table, begun)
                     if table.data.timeline.completed().writes() != data.timeline.completed().writes():
                         begun.verify(stats, table.data)
                     return self._publish(table, begun, stats)
@@ -219,6 +219,17 @@ class _Attempt:
         declare_partitions(storage, config, partitions)
         self._claim.release()
         return partitions
+
+    def _check(self, table: LockedTable, begun: _Begun) -> None:
+        """Look whether the table can have the indexes by now, which it could when they were begun.
+
+        Raises:
+            ConfigError, UnsupportedTableError: it cannot, by what others have done meanwhile.
+        """
+        built = {one.partition for one in begun.prepared}
+        for request in self._requests:
+            if request.partition in built:
+                request.check(table.storage, table.config, table.schema)
 
     def _refuse_if_gone(self, table: LockedTable, begun: _Begun) -> None:
         partitions = {one.partition for one in begun.prepared}

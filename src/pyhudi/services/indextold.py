@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from pyhudi.format.filenames import BASE, parse_names, split_paths
-from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
+from pyhudi.metadata.deltas import TOLD
+from pyhudi.metadata.expressions import is_expression
+from pyhudi.metadata.home import BLOOM_FILTERS, FILES
 from pyhudi.metadata.indexdelta import RECORD_INDEX
+from pyhudi.metadata.secondary import is_secondary
 from pyhudi.timeline.instants import Action
 
 if TYPE_CHECKING:
@@ -25,9 +28,11 @@ class Listener:
     """Looks whether writes tell partitions what they have to, from the moment on when those were announced, of which
     ``seen`` is the table's timeline.
 
-    A writer may look at the table's properties once, before it begins, so one that was under way at that moment has to
-    have told whatever its files say. Of later ones only those are suspected that have added files, and to statistics
-    nothing: to a record index many a write has nothing to tell.
+    Writers of pyhudi say which partitions they have told all, though it may be nothing. Others may look at the table's
+    properties once, before they begin, so one that was under way at that moment has to have told whatever its files
+    say. Of later ones those are suspected that had something to tell, and have not, to any but the built-in indexes of
+    keys, to which many a write has nothing to tell: Apache Hudi keeps secondary and expression indexes only once they
+    are declared.
     """
 
     def __init__(self, seen: Timeline, partitions: Collection[str]) -> None:
@@ -48,20 +53,26 @@ class Listener:
 
     def _left_out(self, data: ActiveTimeline, own: ActiveTimeline, instant: Instant) -> bool:
         told = told_by(own, instant.requested)
-        silent = self._partitions - told
+        silent = self._partitions - told - said_by(own, instant.requested)
         if instant.requested not in self._under_way:
-            silent &= {COLUMN_STATS, PARTITION_STATS}
-        return FILES in told and bool(silent) and bool(silent & _concerned(data.commit_metadata(instant)))
+            silent -= {RECORD_INDEX, BLOOM_FILTERS}
+        return FILES in told and bool(silent) and bool(_concerned(silent, data.commit_metadata(instant)))
 
 
-def _concerned(metadata: CommitMetadata) -> set[str]:
-    """The partitions that a write may have something to tell, if it is not theirs to keep the keys where they are."""
-    found = {COLUMN_STATS, PARTITION_STATS}
+def _concerned(partitions: Collection[str], metadata: CommitMetadata) -> set[str]:
+    """Those of some partitions that a write may have something to tell."""
     names = split_paths(metadata.stats["path"].drop_null())[1]
-    if BASE in pc.unique(parse_names(names)["kind"]).to_pylist():
-        found.add(BLOOM_FILTERS)
-    if metadata.operation not in _LEAVING_KEYS:
-        found.add(RECORD_INDEX)
+    base = BASE in pc.unique(parse_names(names)["kind"]).to_pylist()
+    found = set()
+    for partition in partitions:
+        if partition == RECORD_INDEX or is_secondary(partition):
+            concerned = metadata.operation not in _LEAVING_KEYS
+        elif is_expression(partition):
+            concerned = bool(len(names))
+        else:
+            concerned = base if partition == BLOOM_FILTERS else True
+        if concerned:
+            found.add(partition)
     return found
 
 
@@ -74,7 +85,18 @@ def is_told_since(own: ActiveTimeline, instant: str, partitions: Sequence[str]) 
 
 def told_by(own: ActiveTimeline, instant: str) -> set[str]:
     """The partitions of the metadata table that a write has told something."""
+    found = _delta_of(own, instant)
+    return set() if found is None else set(found.stats["partitionPath"].to_pylist())
+
+
+def said_by(own: ActiveTimeline, instant: str) -> set[str]:
+    """The partitions that a write says it has told all, though there may have been nothing."""
+    found = _delta_of(own, instant)
+    return set() if found is None else set(found.extra.get(TOLD, "").split(",")) - {""}
+
+
+def _delta_of(own: ActiveTimeline, instant: str) -> CommitMetadata | None:
     found = own.timeline.find(instant, Action.DELTA_COMMIT)
     if found is None or not found.is_completed or not own.read(found):
-        return set()
-    return set(own.commit_metadata(found).stats["partitionPath"].to_pylist())
+        return None
+    return own.commit_metadata(found)

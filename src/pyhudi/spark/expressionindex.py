@@ -46,15 +46,27 @@ def build_expression_index(spark: SparkSession, table: LockedTable, index: Expre
     storage, config = table.storage, table.config
     check_expression(spark, index.expression, table.schema)
     upkeep = Upkeep(storage, table.opts, table.data, table.completion)
-    live = table_contents(storage, config, table.data).live
+    records = first_records(spark, table, index, table_contents(storage, config, table.data).live, table.schema)
+    build_partition(upkeep, config, index.partition, group_count(index.partition, table.opts), records)
+
+
+def first_records(
+    spark: SparkSession, table: LockedTable, index: ExpressionIndex, live: pa.Table, columns: pa.Schema
+) -> Records:
+    """The records that an expression index has of all files of a table (``live``), which has these columns. Runs a
+    Spark job.
+
+    Raises:
+        UnsupportedTableError: some of the values are null, and are to be in bloom filters.
+    """
     newest = pc.max(live["instant"]).as_py() or ""
-    (records,) = _records(spark, storage, config, live, [index], table.schema, newest, first=True)
+    (records,) = _records(spark, table.storage, table.config, live, [index], columns, newest, first=True)
     if records is None:
         raise UnsupportedTableError(
             f"{index.expression} is null in some rows: Apache Hudi cannot keep bloom filters of such values; build "
             "column_stats of them"
         )
-    build_partition(upkeep, config, index.partition, group_count(index.partition, table.opts), records)
+    return records
 
 
 def expression_delta(
@@ -73,7 +85,7 @@ def expression_delta(
     use.
     """
     storage = client.storage
-    asked = [one for one in expression_indexes(storage, config) if only is None or one.partition in only]
+    asked = [one for one in expression_indexes(storage, config, kept=True) if only is None or one.partition in only]
     columns = schema_after(PinnedTable.of(client), metadata) if asked else pa.schema([])
     indexes = [
         index

@@ -123,7 +123,7 @@ def secondary_delta(
     columns = schema_after(table, metadata)
     indexes = [
         index
-        for index in secondary_indexes(client.storage, config)
+        for index in secondary_indexes(client.storage, config, kept=True)
         if (only is None or index.partition in only)
         and index.column in columns.names
         and can_be_indexed(columns.field(index.column).type)

@@ -234,6 +234,11 @@ class TableConfig:
     def metadata_partitions_inflight(self) -> tuple[str, ...]:
         return split_names(self.properties.get("hoodie.table.metadata.partitions.inflight", ""))
 
+    @property
+    def metadata_partitions_kept(self) -> tuple[str, ...]:
+        """Partitions of the metadata table that writes keep up to date: complete ones, and those being built."""
+        return tuple(dict.fromkeys((*self.metadata_partitions, *self.metadata_partitions_inflight)))
+
     @cached_property
     def index_defs_path(self) -> str | None:
         """Path of the index definitions relative to the table's root."""
