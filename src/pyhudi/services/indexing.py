@@ -28,9 +28,9 @@ from pyhudi.timeline.active import ActiveTimeline
 from pyhudi.timeline.generator import InstantGenerator
 from pyhudi.timeline.indexing import pending_index_plans
 from pyhudi.timeline.layout import Layout
+from pyhudi.transaction.begin import current_config
 from pyhudi.transaction.locks import lock_provider
 from pyhudi.transaction.rollback import newest, refuse_pending_restore
-from pyhudi.transaction.transaction import current_config
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -31,9 +31,9 @@ from pyhudi.table.config import TableConfig
 from pyhudi.timeline.gate import Claim
 from pyhudi.timeline.indexing import IndexPlan, encode_built, last_contiguous_write, pending_index_plans
 from pyhudi.timeline.instants import Action, Instant, State
+from pyhudi.transaction.begin import new_heartbeat
 from pyhudi.transaction.planned import refuse_while_alive
 from pyhudi.transaction.rollback import FailedWrites
-from pyhudi.transaction.transaction import new_heartbeat
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

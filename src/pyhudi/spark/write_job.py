@@ -29,8 +29,9 @@ from pyhudi.table.merging import MergeSettings
 from pyhudi.table.metaclient import TableMetaClient
 from pyhudi.table.properties_file import META_FOLDER, PATH
 from pyhudi.timeline.metadata import WRITE_STAT_SCHEMA, CommitMetadata
+from pyhudi.transaction.begin import current_config
 from pyhudi.transaction.outcome import Conflicted
-from pyhudi.transaction.transaction import Transaction, current_config
+from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.context import WriteContext
 from pyhudi.write.operations import action_of, type_name
 from pyhudi.write.result import WriteResult

@@ -24,12 +24,13 @@ from pyhudi.timeline.generator import InstantGenerator
 from pyhudi.timeline.instants import Action, Instant, State
 from pyhudi.timeline.layout import Layout
 from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.transaction.begin import current_config, new_heartbeat
 from pyhudi.transaction.conflicts import find_later_compaction, touched_groups
 from pyhudi.transaction.locks import lock_provider, number
 from pyhudi.transaction.outcome import Conflicted
 from pyhudi.transaction.reconcile import reconcile
 from pyhudi.transaction.rollback import FailedWrites, read_rollback_plan, refuse_pending_restore
-from pyhudi.transaction.transaction import Transaction, current_config, new_heartbeat
+from pyhudi.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -18,21 +18,13 @@ from pyhudi.config import Options
 from pyhudi.errors import ConflictError, StorageError, TransactionError
 from pyhudi.metadata.detach import detach_metadata_table
 from pyhudi.metadata.indexdelta import IndexDelta
-from pyhudi.metadata.maintain import (
-    build_all,
-    columns_of,
-    is_enabled,
-    record_commit,
-    without_unwanted,
-)
-from pyhudi.metadata.serve import serve
-from pyhudi.metadata.upkeep import Upkeep
+from pyhudi.metadata.maintain import record_commit, without_unwanted
 from pyhudi.storage.locking import LingeringLock
 from pyhudi.table.config import TableConfig
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active import ActiveTimeline
 from pyhudi.timeline.gate import WriteGate
-from pyhudi.timeline.generator import InstantGenerator, Slot
+from pyhudi.timeline.generator import InstantGenerator
 from pyhudi.timeline.instants import Action, Instant, State
 from pyhudi.timeline.layout import Layout
 from pyhudi.timeline.markers import Markers
@@ -40,8 +32,10 @@ from pyhudi.timeline.metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.plans import requested_replace
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction import columns as column_rules
+from pyhudi.transaction.afterwards import build_metadata_table, serve_metadata_table, upkeep_of
+from pyhudi.transaction.begin import current_config, new_heartbeat
 from pyhudi.transaction.conflicts import find_conflict, find_rival
-from pyhudi.transaction.locks import LockProvider, lock_provider, number
+from pyhudi.transaction.locks import LockProvider, lock_provider
 from pyhudi.transaction.outcome import Committed, Conflicted
 from pyhudi.transaction.reconcile import reconcile
 from pyhudi.transaction.rollback import FailedWrites, Rollbacks, newest, refuse_pending_restore
@@ -211,8 +205,10 @@ class Transaction:
             if conflict is None:
                 self.config = current_config(self.storage, self.config)
                 content = metadata.encode(version, self.action)
+                upkeep = upkeep_of(self.storage, self.typed_options, active, slot)
                 if exclusively is None:
-                    self._tell_metadata_table(metadata, active, slot, index)
+                    told = index or IndexDelta()
+                    self.config = record_commit(upkeep, self.config, self.instant, metadata, told)
                 else:
                     # what comes after it is another table
                     self.config = detach_metadata_table(self.storage, self.config)
@@ -222,7 +218,7 @@ class Transaction:
                 if exclusively is not None:
                     exclusively(done)
                 else:
-                    self._serve_metadata_table(active, slot)
+                    serve_metadata_table(upkeep, self.config)
         if conflict is not None:
             self.abort()
             return conflict
@@ -231,35 +227,10 @@ class Transaction:
         self._finish()
         return Committed(done)
 
-    def _tell_metadata_table(
-        self, metadata: CommitMetadata, active: ActiveTimeline, slot: Slot, index: IndexDelta | None
-    ) -> None:
-        upkeep = self._upkeep(active, slot)
-        self.config = record_commit(upkeep, self.config, self.instant, metadata, index or IndexDelta())
-
-    def _upkeep(self, active: ActiveTimeline, slot: Slot) -> Upkeep:
-        return Upkeep(self.storage, self.typed_options, active, lambda: slot.take(newest(active)))
-
-    def _serve_metadata_table(self, active: ActiveTimeline, slot: Slot) -> None:
-        """Services of the metadata table. The write is committed by now, whatever happens here."""
-        try:
-            serve(self._upkeep(active, slot), self.config)
-        except Exception as failure:  # the next commit tries again
-            _log.warning("the metadata table of %s was not compacted: %s", self.storage.root, failure)
-
     def build_metadata_table(self, metadata: CommitMetadata) -> None:
-        """Build the metadata table of the table that this write has made out of another one. The write is committed;
-        without a metadata table readers list files. The caller holds the table's lock."""
-        if not is_enabled(self.typed_options):
-            return
-        try:
-            config = TableConfig.load(self.storage)
-            active = ActiveTimeline.load(self.storage, config.layout)
-            columns = columns_of(config, self.typed_options, metadata)
-            with self._generator.reserve(locked=True) as slot:
-                build_all(self._upkeep(active, slot), config, columns)
-        except Exception as failure:  # the next write tries again
-            _log.warning("the table at %s has no metadata table yet: %s", self.storage.root, failure)
+        """Build the metadata table of the table that this write has made out of another one. The write is committed.
+        The caller holds the table's lock."""
+        build_metadata_table(self.storage, self.typed_options, self._generator, metadata)
 
     def _tidy(self, metadata: CommitMetadata) -> None:
         """Delete what retried tasks left over; before the lock is taken, as this may be many files."""
@@ -327,25 +298,3 @@ class Transaction:
         except Exception as failure:
             _log.warning("%s is left to the next writer to roll back: %s", self._entry, failure)
             self._fall_silent()
-
-
-def current_config(storage: Storage, seen: TableConfig) -> TableConfig:
-    """The table's configuration as of now; refuses one that was upgraded or downgraded meanwhile or is read-only."""
-    config = TableConfig.load(storage)
-    config.check_writable()
-    if config.version != seen.version:
-        raise TransactionError(
-            f"the table at {storage.root} was changed from version {seen.version} to {config.version} by another "
-            "writer; open it again"
-        )
-    return config
-
-
-def new_heartbeat(storage: Storage, instant: str, options: Mapping[str, str]) -> heartbeat.Heartbeat:
-    """The signs of life that a writer gives, by its options; not begun yet."""
-    return heartbeat.Heartbeat(
-        storage,
-        instant,
-        interval_ms=number(options, heartbeat.INTERVAL_KEY, heartbeat.DEFAULT_INTERVAL_MS),
-        tolerable_misses=number(options, heartbeat.MISSES_KEY, heartbeat.DEFAULT_TOLERABLE_MISSES),
-    )
