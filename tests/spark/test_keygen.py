@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
-from tests.spark.keys import FakeConfig
+from tests.keys import FakeConfig
 
 from pyhudi.errors import ConfigError, RecordKeyError, SchemaMismatchError
 from pyhudi.keygen import KeySpec

@@ -2,7 +2,7 @@
 
 For records that have unions of several types, many small values, or none at all in most fields, as those of the
 metadata table. All records are read from their own place on, field after field; what a record has in a field moves its
-place only. Only the entries of long maps and lists are found one by one where few records have many of them.
+place only.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
-from pyhudi.format.avrotypes import Array, AvroType, Fixed, Map, Primitive, Record, Union, is_null
+from pyhudi.format.avroskip import TEXT, Ints, items_of, pass_over, rows_with, skip
+from pyhudi.format.avrotypes import Array, AvroType, Fixed, Map, Primitive, Record, Union
 from pyhudi.format.decimals import decimals_from_bytes
 from pyhudi.format.places import Places
-
-Ints = npt.NDArray[np.int64]
 
 Wanted = Mapping[str, Any] | None
 """Which fields are decoded, by name, with what is wanted inside of them; None: all of it. So are chosen, too, members
@@ -71,7 +69,7 @@ def _fields(record: Record, places: Places, wanted: Wanted) -> dict[str, pa.Arra
         if wanted is None or name in wanted:
             found[name] = _read(avro, places, None if wanted is None else wanted[name])
         else:
-            _skip(avro, places)
+            skip(avro, places)
     return found
 
 
@@ -88,48 +86,16 @@ def _read(avro: AvroType, places: Places, wanted: Wanted) -> pa.Array:
                 return pa.array([{}] * len(places), pa.struct([]))
             return pa.StructArray.from_arrays(list(found.values()), fields=list(_narrow(avro, wanted)))
         case Map():
-            inside, sizes = _items((_TEXT, avro.values), places)
-            keys, values = _read(_TEXT, inside, None), _read(avro.values, inside, None)
+            inside, sizes = items_of((TEXT, avro.values), places)
+            keys, values = _read(TEXT, inside, None), _read(avro.values, inside, None)
             return pa.MapArray.from_arrays(_offsets(sizes), keys, values, type=avro.arrow)
         case Array():
-            inside, sizes = _items((avro.items,), places)
+            inside, sizes = items_of((avro.items,), places)
             return pa.ListArray.from_arrays(_offsets(sizes), _read(avro.items, inside, None), type=avro.arrow)
         case Fixed():
             taken = places.take_bytes(np.full(len(places), avro.size, np.int64))
             return decimals_from_bytes(taken, avro.arrow) if pa.types.is_decimal(avro.arrow) else taken.cast(avro.arrow)
     raise FormatError(f"Avro values of type {avro.arrow} are not decoded in step")
-
-
-def _skip(avro: AvroType, places: Places) -> None:
-    match avro:
-        case Primitive("string" | "bytes"):
-            places.skip(places.sizes())
-        case Primitive("int" | "long"):
-            places.varints()
-        case Primitive():
-            places.skip(np.full(len(places), _SIZES[avro.name], np.int64))
-        case Fixed():
-            places.skip(np.full(len(places), avro.size, np.int64))
-        case Record():
-            for _, member in avro.fields:
-                _skip(member, places)
-        case Union():
-            branches = places.branches(len(avro.branches))
-            for number, inner in avro.values:
-                _pass_over(inner, places, _rows(branches, number, len(places)))
-        case Map():
-            _items((_TEXT, avro.values), places)
-        case Array():
-            _items((avro.items,), places)
-        case _:
-            raise FormatError(f"Avro values of type {avro.arrow} are not decoded in step")
-
-
-def _rows(branches: int | Ints, number: int, count: int) -> Ints | None:
-    """The rows that have that branch; None: all."""
-    if isinstance(branches, int):
-        return None if branches == number or not count else np.empty(0, np.int64)
-    return np.flatnonzero(branches == number)
 
 
 def _union(avro: Union, places: Places, wanted: Wanted) -> pa.Array:
@@ -138,11 +104,11 @@ def _union(avro: Union, places: Places, wanted: Wanted) -> pa.Array:
     members = []
     chosen = {f.name for f in avro.arrow} & set(wanted or ()) if avro.is_members and wanted is not None else None
     for k, (number, inner) in enumerate(avro.values):
-        rows = _rows(branches, number, count)
+        rows = rows_with(branches, number, count)
         if chosen is not None:
             wanted = None
             if avro.arrow.field(k).name not in chosen:
-                _pass_over(inner, places, rows)
+                pass_over(inner, places, rows)
                 continue
         if rows is None:
             members.append(_read(inner, places, wanted))
@@ -166,16 +132,6 @@ def _union(avro: Union, places: Places, wanted: Wanted) -> pa.Array:
         mask = pa.array(branches == (-1 if null is None else null))
     fields = [field for field in avro.arrow if chosen is None or field.name in chosen]
     return pa.StructArray.from_arrays(members, fields=fields, mask=mask)
-
-
-def _pass_over(avro: AvroType, places: Places, rows: Ints | None) -> None:
-    """Skip a value of some rows (None: of all)."""
-    if rows is None:
-        _skip(avro, places)
-    elif len(rows):
-        some = places.some(rows)
-        _skip(avro, some)
-        places.move(rows, some)
 
 
 def _scattered(column: pa.Array, rows: Ints, count: int) -> pa.Array:
@@ -238,93 +194,3 @@ _READERS: dict[str, Callable[[Places, pa.DataType], pa.Array]] = {
     "string": _text,
     "bytes": _bytes,
 }
-_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
-_TEXT = Primitive("string", pa.string())
-
-# --- maps and lists --------------------------------------------------------------------------------------------------
-
-_FEW = 64
-"""With fewer records than this, their items are found one by one."""
-
-
-def _items(item: tuple[AvroType, ...], places: Places) -> tuple[Places, Ints]:
-    """Where the items of every record's list or map begin, in order; and how many each record has.
-
-    ``item`` are the types of an item, one after another.
-    """
-    sizes = np.zeros(len(places), np.int64)
-    found: list[Ints] = []
-    owners: list[Ints] = []
-    active = np.arange(len(places))
-    while len(active):
-        some = places.some(active)
-        counts = some.varints()
-        with_size = np.flatnonzero(counts < 0)
-        if len(with_size):
-            # such a block says its bytes, too
-            sized = some.some(with_size)
-            sized.varints()
-            some.move(with_size, sized)
-            counts = np.abs(counts)
-        places.move(active, some)
-        going = counts > 0
-        active, counts = active[going], counts[going]
-        sizes[active] += counts
-        _check_counts(places, active, counts)
-        _walk(item, places, active, counts, found, owners)
-    if not found:
-        return places.some(np.empty(0, np.int64)), sizes
-    owner, start = np.concatenate(owners), np.concatenate(found)
-    order = np.argsort(owner, kind="stable")
-    return places.at(start[order], owner[order]), sizes
-
-
-def _check_counts(places: Places, active: Ints, counts: Ints) -> None:
-    if len(active) and (counts > places.left(active)).any():
-        raise FormatError("a list in an Avro record has more items than the record has bytes")
-
-
-def _walk(
-    item: tuple[AvroType, ...], places: Places, active: Ints, counts: Ints, found: list[Ints], owners: list[Ints]
-) -> None:
-    """Go over one block of items of the ``active`` records; note where each item begins, and whose it is."""
-    shape = _shape(item)
-    while len(active):
-        if shape is not None and len(active) < _FEW:
-            for row, count in zip(active.tolist(), counts.tolist(), strict=True):
-                starts = places.walk(row, count, shape)
-                found.append(starts)
-                owners.append(np.full(count, row))
-            return
-        some = places.some(active)
-        found.append(some.positions())
-        owners.append(active)
-        for avro in item:
-            _skip(avro, some)
-        places.move(active, some)
-        counts = counts - 1
-        going = counts > 0
-        active, counts = active[going], counts[going]
-
-
-def _shape(item: tuple[AvroType, ...]) -> str | None:
-    """What to pass over: ``t`` a text, ``v`` a number, ``b`` a byte. None for anything else."""
-    shape = ""
-    for avro in item:
-        match avro:
-            case Record():
-                inner = _shape(tuple(member for _, member in avro.fields))
-            case Primitive("string" | "bytes"):
-                inner = "t"
-            case Primitive("int" | "long"):
-                inner = "v"
-            case Primitive("boolean"):
-                inner = "b"
-            case Primitive() if not is_null(avro):
-                inner = "b" * _SIZES[avro.name]
-            case _:
-                return None
-        if inner is None:
-            return None
-        shape += inner
-    return shape

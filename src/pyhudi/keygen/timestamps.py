@@ -9,25 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from fractions import Fraction
 
+from pyhudi.config.values import TimestampType
 from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.keygen.patterns import Token, tokens
 
 PREFIX = "hoodie.keygen.timebased."
-
-
-class TimestampType(StrEnum):
-    """``hoodie.keygen.timebased.timestamp.type``."""
-
-    UNIX_TIMESTAMP = "UNIX_TIMESTAMP"
-    DATE_STRING = "DATE_STRING"
-    MIXED = "MIXED"
-    EPOCHMILLISECONDS = "EPOCHMILLISECONDS"
-    EPOCHMICROSECONDS = "EPOCHMICROSECONDS"
-    SCALAR = "SCALAR"
-
 
 # milliseconds of one unit
 _UNITS = {

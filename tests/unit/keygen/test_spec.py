@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 
@@ -19,6 +18,7 @@ from pyhudi.table.keygen_type import (
     parse_keygen,
     parse_partition_fields,
 )
+from tests.keys import FakeConfig
 
 TIMES = {
     "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
@@ -26,20 +26,7 @@ TIMES = {
 }
 
 
-@dataclass(frozen=True)
-class Config:
-    keygen: KeyGenType
-    record_keys: tuple[str, ...] = ("id",)
-    partition: str = "p"
-    version: int = 9
-    hive_style: bool = False
-    url_encode: bool = False
-    slash_dates: bool = False
-    properties: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def partition_fields(self) -> tuple[PartitionField, ...]:
-        return parse_partition_fields(self.partition)
+Config = partial(FakeConfig, partition="p")
 
 
 @pytest.mark.parametrize(
