@@ -4,5 +4,9 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("pyhudi", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+from tests.properties import examples
+
+settings.register_profile(
+    "pyhudi", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("pyhudi")

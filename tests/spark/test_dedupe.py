@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from tests.properties import examples
 
 from pyhudi import RecordMerger, Records, choose, register_merger, unregister_merger
 from pyhudi.config.values import MergeMode, PartialUpdateMode
@@ -68,7 +69,7 @@ def collected(df: DataFrame, like: DataFrame) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in df.collect()]
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(4), deadline=None, suppress_health_check=list(HealthCheck))
 @given(rows=ROWS)
 def test_equals_the_model(spark: SparkSession, rows: list[Row]) -> None:
     df = frame(spark, rows).repartitionByRange(3, F.monotonically_increasing_id()).persist()

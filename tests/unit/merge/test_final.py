@@ -14,6 +14,7 @@ from pyhudi.config.values import PartialUpdateMode
 from pyhudi.merge.changes import Changes
 from pyhudi.merge.final import merge_base
 from pyhudi.merge.rules import Rules
+from tests.properties import examples
 from tests.unit.merge.model import ModelRules, Version
 from tests.unit.merge.model import merge_base as model_merge
 from tests.unit.merge.test_fold import COLUMNS, natural, versions
@@ -56,7 +57,7 @@ def updates_of(history: list[tuple[Version, Version | None]], partial: bool) -> 
 @pytest.mark.parametrize("partial", [False, True])
 @pytest.mark.parametrize("by_ordering", [False, True])
 @pytest.mark.parametrize("ignore_nulls", [False, True])
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(history=bases)
 def test_merges_like_row_by_row(
     history: list[tuple[Version, Version | None]], by_ordering: bool, ignore_nulls: bool, partial: bool

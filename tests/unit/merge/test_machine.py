@@ -14,6 +14,7 @@ from pyhudi.config.values import PartialUpdateMode
 from pyhudi.merge.filegroup import SliceContext
 from pyhudi.merge.logscan import BlockView, Committed
 from pyhudi.merge.rules import Rules
+from tests.properties import examples
 from tests.unit.merge.model import ModelRules, Version, fold, merge_base
 from tests.unit.merge.slices import SCHEMA, Slice, at
 
@@ -179,7 +180,7 @@ def machine(name: str, rules_: Rules, version: int) -> Any:
     """The test of one merge mode."""
     kind = type(name, (FileGroup,), {"merging": rules_, "version": version})
     case = kind.TestCase
-    case.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+    case.settings = settings(max_examples=examples(15), stateful_step_count=12)
     return case
 
 

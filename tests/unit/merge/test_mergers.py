@@ -22,6 +22,7 @@ from pyhudi.merge.fold import dense
 from pyhudi.merge.rules import Rules
 from pyhudi.table.merging import EVENT_TIME_STRATEGY, PAYLOAD_STRATEGY, MergeSettings
 from pyhudi.testing import MergerTests, check_merger
+from tests.properties import examples
 from tests.unit.merge.mergers import Average, ByOrdering, First, Resurrecting, Total
 
 SCHEMA = pa.schema([("_hoodie_record_key", pa.string()), ("ts", pa.int64()), ("n", pa.int32())])
@@ -46,7 +47,7 @@ def test_gaps_are_filled_from_what_a_merger_chose() -> None:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_any_schema(seed: int) -> None:
     kinds = [pa.float64(), pa.decimal128(12, 2), pa.date32(), pa.timestamp("us", "UTC"), pa.bool_(), pa.binary()]
     nested = [pa.list_(pa.int64()), pa.struct([("x", pa.string())]), pa.map_(pa.string(), pa.int32())]

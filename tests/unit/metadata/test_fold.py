@@ -17,6 +17,7 @@ from pyhudi.metadata.deltas import Records
 from pyhudi.metadata.fold import Version, fold_versions
 from pyhudi.metadata.records import COLUMN_STATS, FILES, RecordType, decode, encode, record_schema
 from pyhudi.metadata.stats_values import NULL_TYPE, unwrap, wrap
+from tests.properties import examples
 
 VERSIONS = (6, 8, 9)
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -38,7 +39,7 @@ def files(event: dict[str, dict[str, int]]) -> Records:
     return file_records(table(False), event, 9, table(True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(EVENT, max_size=6))
 def test_lists_of_files(events: list[dict[str, dict[str, int]]]) -> None:
     folded = fold_versions("files", [Version.of(files(e), record_schema(9)) for e in events], 9)
@@ -207,7 +208,7 @@ STATISTICS = st.tuples(
 """Key, least value, how far the greatest is from it, whether the bounds are exact, whether there is nothing more."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(STATISTICS, max_size=3, unique_by=lambda s: s[0]) | st.sets(NAMES), max_size=6))
 def test_statistics_and_deletes(history: list[Any]) -> None:
     versions, expected = [], {}

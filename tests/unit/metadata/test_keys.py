@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pyhudi.metadata import keys, secondary
 from pyhudi.metadata.records import decode
+from tests.properties import examples
 from tests.unit.metadata.samples import golden_files
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -72,7 +73,7 @@ def test_groups(key: str, code: int | None, groups: tuple[int, int, int]):
     assert keys.group_of(pa.array([key]), 1).tolist() == [0]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(TEXTS, max_size=30), st.integers(0, 3), st.integers(1, 40))
 @example(["", "𝄞a", "", "é", "\0"], 0, 1)
 def test_hashes_are_those_of_java(texts: list[str], start: int, chunk: int):
@@ -103,7 +104,7 @@ def test_secondary_keys(secondary: str | None, record: str, key: str, groups: tu
     assert [part.to_pylist() for part in keys.split_secondary_key(made)] == [[secondary], [record]]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.none() | TEXTS, TEXTS), min_size=1, max_size=10))
 def test_secondary_keys_come_back(pairs: list[tuple[str | None, str]]):
     secondary, record = (pa.array(column, pa.string()) for column in zip(*pairs, strict=True))

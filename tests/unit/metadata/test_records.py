@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pyhudi.errors import FormatError
 from pyhudi.metadata import records
 from pyhudi.metadata.records import PAYLOADS, RecordType, decode, encode, payload_type, record_schema
+from tests.properties import examples
 from tests.unit.metadata.samples import GoldenFile, golden_files
 
 KINDS = {
@@ -134,7 +135,7 @@ SIZES = st.integers(0, 2**62)
 NAMES = st.text(max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.dictionaries(NAMES, st.tuples(SIZES, st.booleans()), max_size=5), max_size=80))
 def test_file_lists_come_back(maps: list[dict]):
     rows = [[(name, {"size": size, "isDeleted": gone}) for name, (size, gone) in m.items()] for m in maps]

@@ -32,6 +32,7 @@ from pyhudi.table.config import TableConfig
 from pyhudi.table.listing import list_files
 from tests.golden.expected import unpack
 from tests.metadata_tables import attach, file_lists, grouped, statistics
+from tests.properties import examples
 from tests.tables import HandMadeTable, at
 
 SCHEMA = pa.schema(
@@ -222,7 +223,7 @@ def test_the_same_rows(seed: int, with_logs: bool, tmp_path: Path, monkeypatch: 
         }
     table = build(tmp_path / "t", files, logs=logs, without=[("f1-0", "i"), ("f2-0", "s"), ("f3-0", "d")])
     skipped = 0
-    for condition in conditions(random, 40):
+    for condition in conditions(random, examples(24)):
         assert ids(table, condition) == ids(table, condition, OFF), condition
         skipped += any(" 0 of" not in line and " out" in line for line in plan(table, condition).skipped)
     assert skipped > 4

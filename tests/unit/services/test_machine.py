@@ -28,6 +28,7 @@ from pyhudi.config import Options
 from pyhudi.services.job import CompactionJob
 from pyhudi.services.run import run_in_threads, run_pending
 from pyhudi.timeline.instants import Action
+from tests.properties import examples
 from tests.unit.services.mortable import FAST, FILE_IDS, MorTable, row
 
 KEYS = [f"{p}{i}" for p in FILE_IDS for i in range(3)]
@@ -242,7 +243,8 @@ def test_lives(mode: str, version: int):
     register_merger(Joining())
     try:
         run_state_machine_as_test(
-            life, settings=settings(max_examples=15, stateful_step_count=10, deadline=None, suppress_health_check=quiet)
+            life,
+            settings=settings(max_examples=examples(7), stateful_step_count=10, suppress_health_check=quiet),
         )
     finally:
         unregister_merger(Joining.strategy_id)

@@ -15,6 +15,7 @@ from pyhudi.table.fsview import FileSystemView
 from pyhudi.table.listing import FILE_SCHEMA, list_files
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
+from tests.properties import examples
 
 
 def instant(requested: int, completion: int | None = None, action: str = "commit", state: State = State.COMPLETED):
@@ -185,7 +186,7 @@ def test_an_empty_table_has_no_slices():
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9), st.booleans()), unique=True, max_size=30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_slices_agree_with_a_plain_model(rows):
     """One dict per file group, files put in one by one, against the vectorised fold."""
     files = [

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pyhudi.errors import AlreadyExistsError, CorruptInstantError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.markers import MARKER_SCHEMA, IOType, Markers, marked_instants
+from tests.properties import examples
 
 INSTANT = "20240102030405678"
 FILE = "8f1c0d6e-0000-0000-0000-000000000000-0_0-674-700_20240102030405678.parquet"
@@ -132,7 +133,7 @@ segment = st.text(st.characters(exclude_characters="/\n\x00", codec="utf-8"), mi
 marker = st.tuples(st.lists(segment, max_size=3).map(tuple), segment, st.sampled_from(IOType))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.sets(marker, min_size=1, max_size=5))
 def test_any_names(names: set[tuple[tuple[str, ...], str, IOType]]) -> None:
     """Both kinds give back what was announced, whatever partition values and names are."""

@@ -12,6 +12,7 @@ from pyhudi.errors import FormatError
 from pyhudi.format.avro import read_container
 from pyhudi.timeline import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, CommitMetadata, decode_commit, write_stats
 from pyhudi.timeline.jackson import pretty
+from tests.properties import examples
 
 LONG = st.integers(0, 2**62)
 TEXT = st.text(max_size=12)
@@ -54,7 +55,7 @@ def by_partition(table: pa.Table, column: str) -> list[dict[str, object]]:
     return sorted(rows, key=lambda row: order.index(row[column]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(METADATA, st.sampled_from([6, 8, 9]))
 def test_nothing_is_lost(metadata: CommitMetadata, version: int):
     again = decode_commit(metadata.encode(version, "replacecommit"))
@@ -139,7 +140,7 @@ def test_a_damaged_schema_does_not_fill_the_memory():
         decode_commit(damaged)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(METADATA, st.sampled_from([6, 9]), st.data())
 def test_damage_is_an_error_of_ours_or_goes_unnoticed(metadata: CommitMetadata, version: int, data: st.DataObject):
     raw = bytearray(metadata.encode(version, "commit"))

@@ -83,6 +83,7 @@ def folder(tmp_path: Path, version: int) -> Path:
 
 
 def test_many_commits(folder: Path, version: int) -> None:
+    not_twice(version)
     storage = opened(folder)
     for n in range(34):
         write().run(storage)

@@ -57,6 +57,7 @@ def test_requests(storage: Storage):
     assert len(commit) <= 8, commit
 
 
+@pytest.mark.parametrize("version", [6, 9])
 def test_dying_on_an_object_store(storage: Storage):
     probe = FaultyStorage(storage)
     Write().run(probe)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.properties import examples
 
 from pyhudi.errors import FormatError, TransactionError
 from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -62,7 +63,7 @@ def data_files(folder: Path) -> set[str]:
 # --- new files -------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(
     rows=st.lists(st.integers(0, 6), min_size=1, max_size=300),
     limit=st.sampled_from([1, 3, 64]),
@@ -164,7 +165,7 @@ Changes = st.dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(changes=Changes, inserts=st.integers(0, 5), by_event_time=st.booleans(), hard=st.booleans())
 def test_a_merge_equals_the_model(
     changes: dict[int, tuple[int | None, bool]],

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.properties import examples
 from tests.unit.write.tagged import FIRST, SCHEMA, SECOND, TAGGED, TASK, THIRD
 
 from pyhudi.format.columns import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
@@ -101,7 +102,7 @@ ROWS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(first=ROWS, second=ROWS, per_file=st.sampled_from([1, 3, 100]), size=st.sampled_from([1, 7, 100]))
 def test_rows_find_their_places(
     first: list[Row], second: list[Row], per_file: int, size: int, tmp_path_factory: pytest.TempPathFactory
