@@ -32,6 +32,9 @@ All of them name the offending value and say what to do about it::
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class HudiError(Exception):
     """Root of all errors that pyhudi raises on purpose."""
@@ -52,6 +55,15 @@ class InvalidOptionError(ConfigError):
 
     def __reduce__(self) -> tuple[type[InvalidOptionError], tuple[str, object, str]]:
         return (type(self), (self.key, self.value, self.allowed))
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn of something at the line outside of this package by which it came to that: nobody can change another
+    one."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 class UnknownOptionWarning(UserWarning):

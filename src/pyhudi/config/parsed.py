@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from pyhudi.config.option import NAMED, Option
 from pyhudi.config.registry import canonical, is_known, suggest
-from pyhudi.errors import ConfigError, UnknownOptionWarning
+from pyhudi.errors import ConfigError, UnknownOptionWarning, warn
 
 T = TypeVar("T")
 
@@ -125,4 +124,4 @@ def _as_text(value: object) -> str:
 def _warn_unknown(key: str) -> None:
     hint = suggest(key)
     tail = f"; did you mean {hint!r}?" if hint else ""
-    warnings.warn(f"unknown option {key!r} has no effect{tail}", UnknownOptionWarning, stacklevel=4)
+    warn(f"unknown option {key!r} has no effect{tail}", UnknownOptionWarning)

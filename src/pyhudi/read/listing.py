@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.config import Options, options
-from pyhudi.errors import HudiError, MetadataTableWarning
+from pyhudi.errors import HudiError, MetadataTableWarning, warn
 from pyhudi.metadata.files import FILES, list_from_metadata, partition_paths
 from pyhudi.metadata.table import MetadataTable
 from pyhudi.table.listing import list_files
@@ -67,7 +66,7 @@ class TableFiles:
             known = text in _warned
             _warned.add(text)
         if not known:
-            warnings.warn(text, MetadataTableWarning, stacklevel=6)
+            warn(text, MetadataTableWarning)
 
     def partitions(self) -> list[str] | None:
         """The partition paths; None where only a listing of everything tells them."""

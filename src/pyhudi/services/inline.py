@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
 from pyhudi.config.values import TableType
-from pyhudi.errors import OptionWithoutEffectWarning
+from pyhudi.errors import OptionWithoutEffectWarning, warn
 from pyhudi.services.run import CompactionResult, Runner, run_pending
 from pyhudi.services.schedule import pending_plans, schedule
 from pyhudi.table.metaclient import TableMetaClient
@@ -34,10 +33,9 @@ def check_inline(config: TableConfig, opts: Options) -> None:
         return
     for option in _INLINE:
         if opts.get_typed(option):
-            warnings.warn(
+            warn(
                 f"{option.key}=true has no effect: the table is of type {config.table_type}, which has no log files",
                 OptionWithoutEffectWarning,
-                stacklevel=4,
             )
 
 

@@ -112,6 +112,7 @@ def _planner(
 
     def plan(active: ActiveTimeline, now: str) -> CompactionPlan:
         due = log_compaction_due(active, opts) if is_log else compaction_due(active.timeline, now, opts)
+        reason = _why(due, active, Action.LOG_COMPACTION if is_log else Action.COMPACTION)
         blocked = _blocked_by(client.config, active, opts)
         if blocked is not None:
             return CompactionPlan(is_log=is_log, reason=blocked)
@@ -119,16 +120,19 @@ def _planner(
             return CompactionPlan(is_log=is_log, reason=f"not due: {due.reason}")
         found = _candidates(client, active, opts, is_log=is_log)
         if is_log:
-            return CompactionPlan(found, is_log=True, reason=_why(due))
+            return CompactionPlan(found, is_log=True, reason=reason)
         chosen = choose(strategies, found, limits)
         missing = chosen.left_out if limits.names_left_out else ()
-        return CompactionPlan(chosen.operations, reason=_why(due), missing=missing)
+        return CompactionPlan(chosen.operations, reason=reason, missing=missing)
 
     return plan
 
 
-def _why(due: Due) -> str:
-    return f"due: {due.reason}" if due else f"asked for; by itself not due yet: {due.reason}"
+def _why(due: Due, active: ActiveTimeline, action: str) -> str:
+    """Why there is a plan now, and which ones there are already: these are carried out before it."""
+    why = f"due: {due.reason}" if due else f"asked for; by itself not due yet: {due.reason}"
+    planned = [instant.requested for instant in active.timeline.pending().of_actions(action)]
+    return f"{why}; planned before, and pending: {', '.join(planned)}" if planned else why
 
 
 def _candidates(client: TableMetaClient, active: ActiveTimeline, opts: Options, *, is_log: bool) -> pa.Table:

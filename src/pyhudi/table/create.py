@@ -5,11 +5,9 @@ Version 6 as release 0.15, version 8 as 1.0.2 (plus merge properties, as 1.2 add
 
 from __future__ import annotations
 
-import warnings
-
 from pyhudi.config import Options, options
 from pyhudi.config.values import FileFormat
-from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
+from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError, warn
 from pyhudi.table import merging
 from pyhudi.table.keygen_type import KeyGenType, class_name, infer_keygen, parse_keygen, parse_partition_fields
 from pyhudi.table.properties import CHECKSUM, DATABASE, NAME, table_checksum
@@ -80,10 +78,9 @@ def keygen_of(opts: Options) -> KeyGenType:
     kind = infer_keygen(opts.get_typed(options.RECORDKEY_FIELD), opts.text(options.PARTITIONPATH_FIELD) or "")
     wished = opts.get_typed(options.KEYGENERATOR_TYPE)
     if wished and parse_keygen(wished) is not kind:
-        warnings.warn(
+        warn(
             f"{opts.spelling(options.KEYGENERATOR_TYPE)}={wished} has no effect, as in Apache Hudi: the key and "
             f"partition columns mean {kind}; name a class in {options.KEYGENERATOR_CLASS.key} to decide otherwise",
-            stacklevel=2,
         )
     return kind
 

@@ -6,11 +6,10 @@ write, or only arranges rows otherwise, is warned of.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 
 from pyhudi.config import Options, options
-from pyhudi.errors import ConfigError, OptionWithoutEffectWarning
+from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, warn
 
 _OFF = ("", "false")
 
@@ -81,7 +80,7 @@ def check_served(opts: Options) -> None:
     for key, why in _found(opts, _REFUSED):
         raise ConfigError(f"{key}={opts[key]}: {why}")
     for key, why in _found(opts, _WITHOUT_EFFECT):
-        warnings.warn(f"{key}={opts[key]} has no effect: {why}", OptionWithoutEffectWarning, stacklevel=4)
+        warn(f"{key}={opts[key]} has no effect: {why}", OptionWithoutEffectWarning)
 
 
 def _found(opts: Options, table: Mapping[str, tuple[tuple[str, ...], str]]) -> list[tuple[str, str]]:

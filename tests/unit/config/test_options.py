@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -13,6 +14,8 @@ from pyhudi.config.option import NAMED
 from pyhudi.config.registry import ALIASES, canonical, is_known, spellings, suggest
 from pyhudi.config.values import IndexType, MergeMode, Operation, SortMode, TableType
 from pyhudi.errors import ConfigError, InvalidOptionError, UnknownOptionWarning
+from pyhudi.hudi_table import HudiTable
+from tests.golden.expected import unpack
 
 
 @pytest.fixture(autouse=True)
@@ -170,6 +173,12 @@ class TestUnknownKeys:
         assert suggest(key) == meant
         with pytest.warns(UnknownOptionWarning, match=f"{key}.*did you mean '{meant}'"):
             Options.parse({key: "x"})
+
+    def test_the_line_of_the_user_is_named(self, tmp_path: Path) -> None:
+        table = HudiTable.for_path(str(unpack("v9_mor_compaction_lsm", tmp_path).path))
+        with pytest.warns(UnknownOptionWarning) as seen:
+            table.services.compact({"hoodie.compact.inlin": "true"}, dry_run=True)
+        assert [one.filename for one in seen] == [__file__]
 
     def test_nothing_is_near(self) -> None:
         with pytest.warns(UnknownOptionWarning, match="'hoodie.zzz' has no effect$"):

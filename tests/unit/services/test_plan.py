@@ -64,7 +64,9 @@ def test_shown_to_people(tmp_path: Path):
     assert "2 file slices in 2 partitions, 2 log files of 1.9 KiB" in text
     assert "r0" in text
     assert "<table>" in pending._repr_html_()
-    assert "nothing to do" in repr(table.services.compact(dry_run=True))
+    beside = repr(table.services.compact(dry_run=True))
+    assert "nothing to do" in beside
+    assert f"planned before, and pending: {pending.instant}" in beside
     assert pending.state is State.REQUESTED
     assert pending.partitions == ["r0", "r1"]
 
