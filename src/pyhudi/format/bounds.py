@@ -140,17 +140,23 @@ def leaf_column(rows: pa.RecordBatch | pa.Table, name: str) -> pa.Array | pa.Chu
     return leaf_column(pa.RecordBatch.from_arrays(flat.flatten(), names=[f.name for f in flat.type]), rest)
 
 
-def parquet_bounds(metadata: Any, columns: pa.Schema, nan: Iterable[str] = ()) -> pa.StructArray:
+def parquet_bounds(
+    metadata: Any, columns: pa.Schema, nan: Iterable[str] = (), stored: pa.Schema | None = None
+) -> pa.StructArray:
     """The bounds that a Parquet file's footer tells (one row of `bounds_type`).
 
     Args:
         metadata: ``pyarrow.parquet.FileMetaData``.
         columns: those wanted, with their types in the table. Columns that the file does not have are all null.
         nan: columns of floating-point numbers that hold NaN.
+        stored: the file's columns, if they are known. ``metadata`` is not asked for them then: once it was, it waits
+            for the garbage collector, and the bloom filter with it.
     """
-    places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    stored = metadata.schema.to_arrow_schema()
+    stored = stored if stored is not None else metadata.schema.to_arrow_schema()
+    leaves = range(metadata.num_columns)
+    paths = [groups[0].column(i).path_in_schema if groups else metadata.schema.column(i).path for i in leaves]
+    places = dict(zip(paths, leaves, strict=True))
     nans = frozenset(nan)
     found: dict[str, dict[str, Any]] = {}
     for field in columns:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -54,25 +54,97 @@ def write_hfile(
     Raises:
         FormatError: keys are null, too long, or not in order; values are null.
     """
-    rows = keys.cast(pa.binary())
-    _check(rows, values)
-    writer = _Writer(codec)
-    writer.data(rows, values, block_size)
-    writer.meta(meta or {})
-    writer.finish(_info(rows, values, schema, info or {}), len(rows))
-    return b"".join(writer.parts)
+    parts: list[bytes] = []
+    writer = HFileWriter(parts.append, schema=schema, info=info, meta=meta, codec=codec, block_size=block_size)
+    writer.add(keys, values)
+    writer.finish()
+    return b"".join(parts)
 
 
-def _check(keys: pa.Array, values: pa.Array) -> None:
+class HFileWriter:
+    """Writes an HFile of entries that come in their order, some at a time; arguments as of `write_hfile`.
+
+    ``sink`` is given the bytes one part after another. Memory: what is added at a time, and the block index.
+
+    Raises:
+        FormatError: as of `write_hfile`; or the file gets too large.
+    """
+
+    def __init__(
+        self,
+        sink: Callable[[bytes], object],
+        *,
+        schema: str,
+        info: Mapping[str, bytes] | None = None,
+        meta: Mapping[str, bytes] | None = None,
+        codec: Codec = Codec.GZIP,
+        block_size: int = BLOCK_SIZE,
+    ) -> None:
+        self._blocks = _Blocks(sink, codec)
+        self._schema, self._info, self._meta, self._block_size = schema, info or {}, meta or {}, block_size
+        self._count = self._key_bytes = self._value_bytes = 0
+        self._last = pa.array([], pa.binary())
+
+    @property
+    def count(self) -> int:
+        """Entries so far."""
+        return self._count
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return self._blocks.size
+
+    def add(self, keys: pa.Array, values: pa.Array) -> None:
+        """Write entries; a block ends with the one that fills it, and with the last one."""
+        if not len(keys) and not len(values):
+            return
+        rows = keys.cast(pa.binary())
+        _check(rows, values, self._last)
+        self._blocks.data(rows, values, self._block_size)
+        self._last = rows[-1:]
+        self._count += len(rows)
+        self._key_bytes += pc.sum(pc.binary_length(rows)).as_py()
+        self._value_bytes += pc.sum(pc.binary_length(values)).as_py()
+
+    def finish(self) -> None:
+        """Write what is behind the entries."""
+        self._blocks.meta(self._meta)
+        self._blocks.finish(self._file_info(), self._count)
+
+    def _file_info(self) -> bytes:
+        count = max(1, self._count)
+        entries = {
+            **self._info,
+            SCHEMA_KEY: self._schema.encode(),
+            "KEY_VALUE_VERSION": struct.pack(">i", 1),
+            "MAX_MEMSTORE_TS_KEY": struct.pack(">q", 0),
+            "hfile.AVG_KEY_LEN": struct.pack(">i", self._key_bytes // count + 12),
+            "hfile.AVG_VALUE_LEN": struct.pack(">i", self._value_bytes // count),
+            "hfile.CREATE_TIME_TS": struct.pack(">q", time.time_ns() // 1_000_000),
+        }
+        if len(self._last):
+            entries["hfile.LASTKEY"] = blocks.full_key(self._last[0].as_py())
+        pairs = [
+            blocks.protobuf_bytes(1, blocks.protobuf_bytes(1, name.encode()) + blocks.protobuf_bytes(2, entries[name]))
+            for name in sorted(entries)
+        ]
+        message = b"".join(pairs)
+        return b"PBUF" + unsigned(len(message)) + message
+
+
+def _check(keys: pa.Array, values: pa.Array, last: pa.Array) -> None:
+    """Refuse entries that cannot come after the ``last`` key (empty: they are the first)."""
     if len(keys) != len(values) or keys.null_count or values.null_count:
         raise FormatError(
             f"{len(keys)} keys ({keys.null_count} null) for {len(values)} values ({values.null_count} null)"
         )
-    if len(keys) and pc.max(pc.binary_length(keys)).as_py() > _LONGEST_KEY:
+    if pc.max(pc.binary_length(keys)).as_py() > _LONGEST_KEY:
         raise FormatError(
             f"an HFile key of {pc.max(pc.binary_length(keys)).as_py()} bytes; up to {_LONGEST_KEY} are possible"
         )
-    if len(keys) > 1 and not pc.all(pc.less(keys[:-1], keys[1:])).as_py():
+    before = pa.concat_arrays([last, keys[:-1]])
+    if not pc.all(pc.less(before, keys[len(keys) - len(before) :]), min_count=0).as_py():
         raise FormatError("keys of an HFile must be in ascending order of their bytes, and all different")
 
 
@@ -94,43 +166,22 @@ def _entries(keys: pa.Array, values: pa.Array) -> tuple[memoryview, npt.NDArray[
     return memoryview(joined.buffers()[2] or b"").cast("B"), offsets
 
 
-def _info(keys: pa.Array, values: pa.Array, schema: str, more: Mapping[str, bytes]) -> bytes:
-    count = max(1, len(keys))
-    entries = {
-        **more,
-        SCHEMA_KEY: schema.encode(),
-        "KEY_VALUE_VERSION": struct.pack(">i", 1),
-        "MAX_MEMSTORE_TS_KEY": struct.pack(">q", 0),
-        "hfile.AVG_KEY_LEN": struct.pack(">i", (pc.sum(pc.binary_length(keys)).as_py() or 0) // count + 12),
-        "hfile.AVG_VALUE_LEN": struct.pack(">i", (pc.sum(pc.binary_length(values)).as_py() or 0) // count),
-        "hfile.CREATE_TIME_TS": struct.pack(">q", time.time_ns() // 1_000_000),
-    }
-    if len(keys):
-        entries["hfile.LASTKEY"] = blocks.full_key(keys[-1].as_py())
-    pairs = [
-        blocks.protobuf_bytes(1, blocks.protobuf_bytes(1, name.encode()) + blocks.protobuf_bytes(2, entries[name]))
-        for name in sorted(entries)
-    ]
-    message = b"".join(pairs)
-    return b"PBUF" + unsigned(len(message)) + message
+class _Blocks:
+    """The blocks of an HFile, from its beginning to its end; ``size`` is how many bytes there are so far."""
 
-
-class _Writer:
-    def __init__(self, codec: Codec) -> None:
-        self.parts: list[bytes] = []
+    def __init__(self, sink: Callable[[bytes], object], codec: Codec) -> None:
+        self.size = 0
+        self._sink = sink
         self._codec = codec
-        self._size = 0
         self._index: list[tuple[bytes, int, int]] = []
         self._meta: list[tuple[bytes, int, int]] = []
         self._plain_bytes = 0
 
     def data(self, keys: pa.Array, values: pa.Array, block_size: int) -> None:
-        """Write the data blocks: each ends with the entry that fills it."""
-        if len(keys) == 0:
-            return
+        """Write data blocks: each ends with the entry that fills it, or with the last one."""
         data, offsets = _entries(keys, values)
         start = 0
-        previous = -1
+        previous = self._index[-1][1] if self._index else -1
         while start < len(keys):
             end = min(len(keys), int(np.searchsorted(offsets, offsets[start] + block_size)))
             place = self._block(blocks.DATA_MAGIC, data[offsets[start] : offsets[end]], previous)
@@ -145,7 +196,7 @@ class _Writer:
 
     def finish(self, info: bytes, count: int) -> None:
         """Write indexes, file info and trailer."""
-        load_on_open = self._size
+        load_on_open = self.size
         index = _index_payload(self._index)
         self._block(blocks.ROOT_INDEX_MAGIC, memoryview(index), -1)
         self._block(blocks.ROOT_INDEX_MAGIC, memoryview(_index_payload(self._meta)), -1)
@@ -168,8 +219,6 @@ class _Writer:
         trailer = blocks.TRAILER_MAGIC + unsigned(len(message)) + message
         version = struct.pack(">i", 3 << 24 | blocks.MAJOR_VERSION)
         self._add(trailer.ljust(blocks.TRAILER_SIZE - len(version), b"\0") + version)
-        if self._size > _MOST_BYTES:
-            raise FormatError(f"an HFile of {self._size} bytes is too large; readers know up to {_MOST_BYTES}")
 
     def _block(self, magic: bytes, payload: memoryview, previous: int) -> tuple[int, int]:
         """Write a block; return where it is and its bytes on disk."""
@@ -184,15 +233,21 @@ class _Writer:
         )
         checksum = zlib.crc32(packed, zlib.crc32(header))
         self._plain_bytes += blocks.BLOCK_HEADER.size + len(payload)
-        place = self._size
+        place = self.size
         self._add(header)
         self._add(bytes(packed))
         self._add(struct.pack(">I", checksum))
         return place, size
 
     def _add(self, part: bytes) -> None:
-        self.parts.append(part)
-        self._size += len(part)
+        self.size += len(part)
+        if self.size > _MOST_BYTES:
+            raise FormatError(
+                f"an HFile of {self.size} bytes or more is too large; readers know up to {_MOST_BYTES}: spread the "
+                "entries over more files, those of an index of the metadata table over more file groups "
+                "(hoodie.metadata.index.*.file.group.count)"
+            )
+        self._sink(part)
 
 
 def _index_payload(entries: list[tuple[bytes, int, int]]) -> bytes:

@@ -187,6 +187,19 @@ def _all_known(bounds: pa.StructArray) -> pa.Array:
     return known
 
 
+def joined_bounds(known: pa.Table) -> pa.Table:
+    """Bounds in partitions (two columns: partitions and bounds), those of the same partition put together: one row for
+    each; null where nothing is known of a column."""
+    partitions, bounds = (_flat(column) for column in known.columns)
+    paths = pc.unique(partitions)
+    children = []
+    for i in range(bounds.type.num_fields):
+        there, joined = _joined(partitions, bounds.field(i))
+        children.append(joined.take(pc.index_in(paths, value_set=there)))
+    found = pa.StructArray.from_arrays(children, fields=list(bounds.type))
+    return pa.table([paths, found], names=known.column_names)
+
+
 def _joined(partitions: pa.Array, column: pa.StructArray) -> tuple[pa.Array, pa.StructArray]:
     """The bounds of a column in all files of each partition: the partitions of which something is known, and one row
     for each."""

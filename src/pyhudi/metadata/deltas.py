@@ -7,7 +7,7 @@ driver then publishes one delta commit that names all of them (`publish`).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.filenames import base_file_name, log_file_name, next_log_version, write_token
-from pyhudi.format.hfilewriter import write_hfile
+from pyhudi.format.hfilewriter import HFileWriter, write_hfile
 from pyhudi.format.log.block import BlockType, Header
 from pyhudi.format.log.encodedeletes import delete_content
 from pyhudi.format.log.frame import frame
@@ -151,19 +151,37 @@ def write_group_base(
 ) -> dict[str, Any]:
     """Write one base file of the metadata table; the result is its write stat. ``previous`` is the instant of the base
     file that it replaces."""
-    schema = record_schema(version)
-    keys, values = _sorted(records.keys, records.values)
-    data = write_hfile(keys, values, schema=schema)
+    entries = _sorted(records.keys, records.values)
+    return write_sorted_base(storage, partition, file_id, instant, version, [entries], token=token, previous=previous)
+
+
+def write_sorted_base(
+    storage: Storage,
+    partition: str,
+    file_id: str,
+    instant: str,
+    version: int,
+    entries: Iterable[tuple[pa.Array, pa.Array]],
+    *,
+    token: str | None = None,
+    previous: str | None = None,
+) -> dict[str, Any]:
+    """Write one base file like `write_group_base`, of keys and values that come in the order of an HFile, some at a
+    time. Memory: what comes at a time."""
     name = base_file_name(file_id, token or new_token(), instant, "hfile")
-    storage.write(join_path(METADATA_FOLDER, partition, name), data)
+    with storage.open_output(join_path(METADATA_FOLDER, partition, name)) as sink:
+        writer = HFileWriter(sink.write, schema=record_schema(version))
+        for keys, values in entries:
+            writer.add(keys, values)
+        writer.finish()
     stat = {
         "fileId": file_id,
         "path": join_path(partition, name),
         "partitionPath": partition,
-        "numWrites": len(keys),
-        "numInserts": len(keys),
-        "totalWriteBytes": len(data),
-        "fileSizeInBytes": len(data),
+        "numWrites": writer.count,
+        "numInserts": writer.count,
+        "totalWriteBytes": writer.size,
+        "fileSizeInBytes": writer.size,
         "runtimeStats": _NO_TIME,
     }
     return stat if previous is None else stat | {"prevCommit": previous}

@@ -48,7 +48,7 @@ def file_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArr
         noted, is_known_writer = parquet.nan_columns(metadata), _leaves_nan_out(metadata)
         # who rewrites a file may take the note along
         nan = noted if is_known_writer else None
-        found = parquet_bounds(metadata, columns, nan or ())
+        found = parquet_bounds(metadata, columns, nan or (), file.schema_arrow)
         unsure = set(unknown_columns(found))
         if nan is None and (is_known_writer or noted is not None):
             unsure |= {field.name for field in columns if pa.types.is_floating(field.type)}

@@ -10,25 +10,20 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.errors import AlreadyExistsError
+from pyhudi.errors import AlreadyExistsError, HudiError
 from pyhudi.format.filenames import BASE, LOG, split_paths
-from pyhudi.metadata.changes import (
-    FILE_COLUMNS,
-    bloom_records,
-    column_stats_records,
-    file_records,
-    partition_stats_records,
-)
-from pyhudi.metadata.deltas import Records, begin, publish, write_group_base, write_init_log
+from pyhudi.metadata.changes import FILE_COLUMNS, file_records, partition_stats_records
+from pyhudi.metadata.deltas import begin, publish, write_init_log
 from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.metadata.expressions import is_expression
-from pyhudi.metadata.filestats import blooms_of_files, bounds_of_files
+from pyhudi.metadata.filefacts import PARTITION, FileFacts, FileRecords, FirstGroups, Stat
+from pyhudi.metadata.filestats import BOUNDS
 from pyhudi.metadata.home import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -37,6 +32,7 @@ from pyhudi.metadata.home import (
     create_home,
     file_group_ids,
 )
+from pyhudi.metadata.undo import forget
 from pyhudi.storage import join_path
 from pyhudi.table.fsview import FileSystemView
 from pyhudi.table.opened import OpenedTable
@@ -90,28 +86,33 @@ def build_partitions(upkeep: Upkeep, config: TableConfig, partitions: Sequence[s
     """
     create_home(upkeep.storage, config)
     contents = table_contents(upkeep.storage, config, upkeep.data)
-    records = FirstRecords(upkeep.storage, config, columns, contents)
+    first = FirstBuild(upkeep.facts, upkeep.storage, config, columns, contents)
     for partition in partitions:
-        build_partition(upkeep, config, partition, group_count(partition, upkeep.opts), records.of(partition))
+        build_partition(upkeep, config, partition, group_count(partition, upkeep.opts), first.write)
 
 
-def build_partition(upkeep: Upkeep, config: TableConfig, partition: str, groups: int, records: Records) -> None:
-    """Build one partition of ``groups`` file groups with these records."""
+def build_partition(
+    upkeep: Upkeep,
+    config: TableConfig,
+    partition: str,
+    groups: int | Sequence[str],
+    write: Callable[[FirstGroups], list[Stat]],
+) -> None:
+    """Build one partition, whose base files ``write`` writes; nothing is left of it if that fails. ``groups`` are the
+    ids of its file groups, or how many there are to be."""
     version, storage = config.version, upkeep.storage
     active = upkeep.own_timeline(config)
     instant = initial_instant(active.timeline, upkeep.data.timeline, version)
     ids = prepare_folder(storage, partition, groups, instant, version)
     entry = begin(active, instant)
-    stats = write_first(storage, partition, ids, instant, version, records)
+    try:
+        stats = write(FirstGroups(storage, version, partition, ids, instant))
+    except Exception:
+        with contextlib.suppress(HudiError):  # what went wrong first is what the caller has to know
+            forget(storage, active.reload(), instant, config)
+            storage.delete_tree(join_path(METADATA_FOLDER, partition))
+        raise
     publish(active, entry, stats, version, upkeep.completed_at(version), operation="BULK_INSERT_PREPPED")
-
-
-def write_first(
-    storage: Storage, partition: str, ids: Sequence[str], instant: str, version: int, records: Records
-) -> list[dict[str, Any]]:
-    """Write the base files of a partition with these file groups; returns their write stats."""
-    parts = sorted(records.by_group(len(ids)).items())
-    return [write_group_base(storage, partition, ids[n], instant, version, part) for n, part in parts]
 
 
 def prepare_folder(
@@ -155,50 +156,49 @@ def group_count(partition: str, opts: Options) -> int:
     return 1 if option is None else opts.get_typed(option)
 
 
-class FirstRecords:
-    """The records of partitions of a table with these ``contents``; what several of them need is found once."""
+class FirstBuild:
+    """Writes the first base files of partitions, of a table with these ``contents``; what several of them need is found
+    once."""
 
-    def __init__(self, storage: Storage, config: TableConfig, columns: pa.Schema, contents: Contents) -> None:
-        self._storage, self._config, self._columns, self._contents = storage, config, columns, contents
-        self._bounds: pa.StructArray | None = None
+    def __init__(
+        self, facts: FileFacts, storage: Storage, config: TableConfig, columns: pa.Schema, contents: Contents
+    ) -> None:
+        self._facts, self._contents, self._version = facts, contents, config.version
+        newest = pc.max(self._base_files()["instant"]).as_py() or INIT_PREFIX
+        self._records = FileRecords(storage, config.version, columns, logs_stand_alone(config), newest)
+        self._bounds: pa.Table | None = None
 
-    def of(self, partition: str) -> Records:
-        """The records of one partition."""
-        known: Mapping[str, Callable[[], Records]] = {
+    def write(self, groups: FirstGroups) -> list[Stat]:
+        """Write the base files of one partition; returns their write stats."""
+        known: Mapping[str, Callable[[FirstGroups], list[Stat]]] = {
             FILES: self._files,
             COLUMN_STATS: self._column_stats,
             PARTITION_STATS: self._partition_stats,
             BLOOM_FILTERS: self._blooms,
         }
-        return known[partition]()
+        return known[groups.partition](groups)
 
-    def _files(self) -> Records:
+    def _files(self, groups: FirstGroups) -> list[Stat]:
         found = self._contents
-        return file_records(found.files.select(FILE_COLUMNS.names), found.partitions, self._config.version, first=True)
+        files = found.files.select(FILE_COLUMNS.names)
+        return groups.write(file_records(files, found.partitions, self._version, first=True))
 
-    def _live_bounds(self) -> pa.StructArray:
+    def _column_stats(self, groups: FirstGroups) -> list[Stat]:
+        stats, self._bounds = self._facts.statistics(self._records, self._contents.live, groups)
+        return stats
+
+    def _partition_stats(self, groups: FirstGroups) -> list[Stat]:
         if self._bounds is None:
-            self._bounds = bounds_of_files(self._storage, self._contents.live, self._columns)
-        return self._bounds
+            _, self._bounds = self._facts.statistics(self._records, self._contents.live, None)
+        partitions, bounds = (self._bounds[name].combine_chunks() for name in (PARTITION, BOUNDS))
+        exact = pc.unique(self._contents.live["partition"]).to_pylist()
+        return groups.write(partition_stats_records(partitions, bounds, self._version, tight=exact, dropped=()))
 
-    def _column_stats(self) -> Records:
-        live, bounds = self._contents.live, self._live_bounds()
-        if not logs_stand_alone(self._config):
-            base = pc.equal(live["kind"], BASE).combine_chunks()
-            live, bounds = live.filter(base), bounds.filter(base)
-        return column_stats_records(live, bounds, self._config.version)
+    def _blooms(self, groups: FirstGroups) -> list[Stat]:
+        return self._facts.blooms(self._records, self._base_files(), groups)
 
-    def _partition_stats(self) -> Records:
-        partitions = self._contents.live["partition"].combine_chunks()
-        exact = pc.unique(partitions).to_pylist()
-        return partition_stats_records(partitions, self._live_bounds(), self._config.version, tight=exact, dropped=())
-
-    def _blooms(self) -> Records:
-        files = self._contents.live.filter(pc.equal(self._contents.live["kind"], BASE)).combine_chunks()
-        found = blooms_of_files(self._storage, files["path"].to_pylist()).combine_chunks()
-        texts, kinds = (found[name].combine_chunks() for name in ("text", "type"))
-        newest = pc.max(files["instant"]).as_py() or INIT_PREFIX
-        return bloom_records(files, texts, kinds, newest, self._config.version)
+    def _base_files(self) -> pa.Table:
+        return self._contents.live.filter(pc.equal(self._contents.live["kind"], BASE))
 
 
 def logs_stand_alone(config: TableConfig) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyhudi.metadata.filefacts import LOCAL, FileFacts
 from pyhudi.metadata.home import metadata_timeline
 
 if TYPE_CHECKING:
@@ -20,13 +21,15 @@ class Upkeep:
     """A table whose lock is held, to change its metadata table.
 
     ``data`` is the table's timeline as it is now; ``completion`` gives a new completion time, later than all that are
-    known (asked for from version 8 on). The table's configuration is changed by the work, so it is passed along.
+    known (asked for from version 8 on). ``facts`` reads the files of the table where indexes are built of them. The
+    table's configuration is changed by the work, so it is passed along.
     """
 
     storage: Storage
     opts: Options
     data: ActiveTimeline
     completion: Callable[[], str]
+    facts: FileFacts = LOCAL
 
     def completed_at(self, version: int) -> str | None:
         """A new completion time for a timeline that has such times."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.metadata.definitions import column_stats_definition
+from pyhudi.metadata.filefacts import FirstGroups
 from pyhudi.metadata.home import COLUMN_STATS, PARTITION_STATS, file_group_ids
-from pyhudi.metadata.initialize import FirstRecords, group_count, table_contents, write_first
+from pyhudi.metadata.initialize import FirstBuild, group_count, table_contents
 from pyhudi.metadata.maintain import columns_to_index
-from pyhudi.metadata.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from pyhudi.services.indexes import IndexRequest
@@ -52,11 +53,10 @@ def prepare(
     own = [request.partition for request in requests if not request.needs_spark]
     found = []
     if own:
-        upkeep = Upkeep(storage, table.opts, table.data, table.completion)
-        columns = columns_to_index(upkeep, config)
+        columns = columns_to_index(table.upkeep(), config)
         if not columns.names and {COLUMN_STATS, PARTITION_STATS} & set(own):
             raise UnsupportedTableError(f"{own[0]} cannot be kept of this table: no columns are known of it yet")
-        records = FirstRecords(storage, config, columns, table_contents(storage, config, table.data))
+        first = FirstBuild(table.facts, storage, config, columns, table_contents(storage, config, table.data))
     for request in requests:
         partition = request.partition
         if request.needs_spark:
@@ -67,9 +67,6 @@ def prepare(
         definition = None
         if partition == COLUMN_STATS and config.version >= 8:
             definition = column_stats_definition(columns.names, config.version)
-
-        def write(partition: str = partition, ids: Sequence[str] = ids) -> Sequence[Mapping[str, Any]]:
-            return write_first(storage, partition, ids, instant, config.version, records.of(partition))
-
-        found.append(Prepared(partition, ids, definition, write))
+        groups = FirstGroups(storage, config.version, partition, ids, instant)
+        found.append(Prepared(partition, ids, definition, partial(first.write, groups)))
     return found

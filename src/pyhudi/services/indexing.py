@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.metadata.declare import declare_partitions, drop_partitions
+from pyhudi.metadata.filefacts import LOCAL, FileFacts
 from pyhudi.metadata.halfbuilt import take_off_plans
 from pyhudi.metadata.indexdelta import RECORD_INDEX
 from pyhudi.metadata.maintain import build_wanted, is_enabled
@@ -53,13 +54,19 @@ class IndexResult:
 
 @dataclass(frozen=True, slots=True)
 class LockedTable:
-    """A table whose lock is held: its configuration and timeline as they are now. ``completion`` gives a new time."""
+    """A table whose lock is held: its configuration and timeline as they are now. ``completion`` gives a new time,
+    ``facts`` reads the table's files."""
 
     storage: Storage
     config: TableConfig
     opts: Options
     data: ActiveTimeline
     completion: Callable[[], str]
+    facts: FileFacts = LOCAL
+
+    def upkeep(self) -> Upkeep:
+        """What it takes to change the metadata table."""
+        return Upkeep(self.storage, self.opts, self.data, self.completion, self.facts)
 
     @property
     def schema(self) -> pa.Schema:
@@ -69,7 +76,7 @@ class LockedTable:
 
 
 @contextmanager
-def locked(client: TableMetaClient, opts: Options) -> Iterator[LockedTable]:
+def locked(client: TableMetaClient, opts: Options, facts: FileFacts = LOCAL) -> Iterator[LockedTable]:
     """Hold the table's lock.
 
     Raises:
@@ -82,7 +89,7 @@ def locked(client: TableMetaClient, opts: Options) -> Iterator[LockedTable]:
         config = current_config(storage, client.config)
         data = ActiveTimeline.load(storage, Layout.of(config.properties))
         refuse_pending_restore(data)
-        yield LockedTable(storage, config, opts, data, lambda: slot.take(newest(data)))
+        yield LockedTable(storage, config, opts, data, lambda: slot.take(newest(data)), facts)
 
 
 def build_index(
@@ -93,8 +100,9 @@ def build_index(
     *,
     if_not_exists: bool,
     dry_run: bool,
+    facts: FileFacts = LOCAL,
 ) -> IndexResult:
-    """Build an index; ``builder`` is asked for those that an engine builds.
+    """Build an index; ``builder`` is asked for those that an engine builds, ``facts`` reads files for the others.
 
     Raises:
         ConfigError: there is such an index, or what was asked for makes no sense.
@@ -102,7 +110,7 @@ def build_index(
     """
     if not is_enabled(opts):
         raise ConfigError(f"{options.METADATA_ENABLE.key} is false: the table would have no metadata table to index it")
-    with locked(client, opts.merged(wanted_options(request, opts))) as table:
+    with locked(client, opts.merged(wanted_options(request, opts)), facts) as table:
         taken = taken_by(table, request.partition)
         if taken is not None:
             if if_not_exists:
@@ -126,11 +134,10 @@ def taken_by(table: LockedTable, partition: str) -> str | None:
 
 def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -> Sequence[str]:
     storage, before = table.storage, table.config
-    upkeep = Upkeep(storage, table.opts, table.data, table.completion)
-    config = build_wanted(upkeep, before, only_if_none=request.needs_spark)
+    config = build_wanted(table.upkeep(), before, only_if_none=request.needs_spark)
     if request.needs_spark:
         assert builder is not None
-        at = LockedTable(storage, config, table.opts, table.data, table.completion)
+        at = replace(table, config=config)
         if request.kind == SECONDARY and RECORD_INDEX not in config.metadata_partitions:
             request.check(storage, config, table.schema)  # it went along with a metadata table that was broken
         config = builder(at, request)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.declare import define_indexes
+from pyhudi.metadata.filefacts import LOCAL, FileFacts
 from pyhudi.metadata.home import COLUMN_STATS, PARTITION_STATS
 from pyhudi.metadata.maintain import build_wanted, is_enabled
-from pyhudi.metadata.upkeep import Upkeep
 from pyhudi.services.indexes import IndexRequest, wanted_options
 from pyhudi.services.indexing import LockedTable, locked, taken_by
 from pyhudi.timeline.indexing import IndexPlan, last_contiguous_write
@@ -21,10 +21,16 @@ if TYPE_CHECKING:
 
 
 def schedule_index(
-    client: TableMetaClient, opts: Options, request: IndexRequest, *, if_not_exists: bool, dry_run: bool
+    client: TableMetaClient,
+    opts: Options,
+    request: IndexRequest,
+    *,
+    if_not_exists: bool,
+    dry_run: bool,
+    facts: FileFacts = LOCAL,
 ) -> IndexPlan:
     """Put the plan of an index on the timeline; nothing is built, and nobody keeps the index up to date, before that is
-    run. A metadata table that is missing, or broken, is built at once.
+    run. A metadata table that is missing, or broken, is built at once; ``facts`` reads files for it.
 
     Raises:
         ConfigError: there is such an index, it is planned already, or what was asked for makes no sense.
@@ -32,7 +38,7 @@ def schedule_index(
     """
     if not is_enabled(opts):
         raise ConfigError(f"{options.METADATA_ENABLE.key} is false: the table would have no metadata table to index it")
-    with locked(client, opts) as table:
+    with locked(client, opts, facts) as table:
         taken = taken_by(table, request.partition)
         if taken is not None:
             if if_not_exists:
@@ -44,8 +50,8 @@ def schedule_index(
             return IndexPlan(reason="the table has no completed write yet, so there is nothing to index")
         if dry_run:
             return IndexPlan(_partitions(table, request), upto)
-        upkeep = Upkeep(table.storage, opts.merged(wanted_options(request, opts)), table.data, table.completion)
-        config = build_wanted(upkeep, table.config, only_if_none=True)
+        asked = replace(table, opts=opts.merged(wanted_options(request, opts)))
+        config = build_wanted(asked.upkeep(), table.config, only_if_none=True)
         if request.partition in config.metadata_partitions:
             return IndexPlan(reason="the table had no metadata table; it has one now, with this index")
         definition = request.definition(config.version)

@@ -19,10 +19,10 @@ from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, ConflictError, InstantNotFoundError, NotFoundError
 from pyhudi.metadata.declare import declare_partitions
 from pyhudi.metadata.deltas import begin, publish
+from pyhudi.metadata.filefacts import LOCAL, FileFacts
 from pyhudi.metadata.halfbuilt import are_there, begin_build, is_of_use, undo_build
 from pyhudi.metadata.home import metadata_timeline
 from pyhudi.metadata.maintain import build_wanted, is_enabled
-from pyhudi.metadata.upkeep import Upkeep
 from pyhudi.services.indexbuild import Prepared, Preparer, prepare
 from pyhudi.services.indexes import request_of, wanted_options
 from pyhudi.services.indexing import IndexResult, LockedTable, locked
@@ -54,9 +54,11 @@ def run_index(
     *,
     instant: str | None = None,
     dry_run: bool = False,
+    facts: FileFacts = LOCAL,
 ) -> IndexResult:
     """Carry out the pending plans of indexes, oldest first, or only the one of ``instant``; ``preparer`` is asked for
-    what is needed for indexes that an engine builds. With ``dry_run`` nothing is done.
+    what is needed for indexes that an engine builds, ``facts`` reads files for the others. With ``dry_run`` nothing is
+    done.
 
     Raises:
         InstantNotFoundError: no such plan is pending.
@@ -79,7 +81,7 @@ def run_index(
         return IndexResult(tuple(partition for plan in plans for partition in plan.partitions))
     built: list[str] = []
     for plan in plans:
-        built += _Attempt(client, opts, plan, preparer).run()
+        built += _Attempt(client, opts, plan, preparer, facts).run()
     return IndexResult(tuple(built), "" if built else "the table has what was planned")
 
 
@@ -106,10 +108,15 @@ class _Attempt:
     """One attempt at a plan."""
 
     def __init__(
-        self, client: TableMetaClient, opts: Options, plan: IndexPlan, preparer: Callable[[], Preparer]
+        self,
+        client: TableMetaClient,
+        opts: Options,
+        plan: IndexPlan,
+        preparer: Callable[[], Preparer],
+        facts: FileFacts = LOCAL,
     ) -> None:
         assert plan.instant is not None
-        self._client, self._plan, self._preparer = client, plan, preparer
+        self._client, self._plan, self._preparer, self._facts = client, plan, preparer, facts
         self._storage: Storage = client.storage
         self._instant = plan.instant
         self._token = f"{secrets.randbits(31):x}"
@@ -133,7 +140,7 @@ class _Attempt:
                 self._heartbeat.stop()
 
     def _build(self) -> Sequence[str]:
-        with locked(self._client, self._opts) as table:
+        with locked(self._client, self._opts, self._facts) as table:
             begun = self._begin(table)
         for left in reversed(range(_TRIES)):
             if begun is None:
@@ -143,7 +150,7 @@ class _Attempt:
             if stats is not None:  # what is known before needs no look while others wait
                 begun.listener.missed(data, metadata_timeline(self._storage, self._client.config.version))
                 begun.verify(stats, data)
-            with locked(self._client, self._opts) as table:
+            with locked(self._client, self._opts, self._facts) as table:
                 self._refuse_if_superseded(table)
                 self._refuse_if_gone(table, begun)
                 own = metadata_timeline(table.storage, table.config.version)
@@ -167,9 +174,8 @@ class _Attempt:
         several = FailedWrites.of(self._opts) is not FailedWrites.EAGER
         if several and entry.state is State.INFLIGHT and not mine:
             refuse_while_alive(storage, entry, self._opts)
-        upkeep = Upkeep(storage, self._opts, data, table.completion)
         config = undo_build(storage, table.config, self._instant, self._plan.partitions)
-        config = build_wanted(upkeep, config, only_if_none=True)
+        config = build_wanted(table.upkeep(), config, only_if_none=True)
         left = [r for r in self._requests if r.partition not in config.metadata_partitions]
         if not left or is_of_use(storage, config, self._instant, self._plan.partitions):
             data.delete_pending(self._instant, Action.INDEXING)
@@ -242,7 +248,7 @@ class _Attempt:
 
     def _give_up(self) -> None:
         """Leave the plan as it was before."""
-        with locked(self._client, self._opts) as table:
+        with locked(self._client, self._opts, self._facts) as table:
             entry = table.data.timeline.find(self._instant, Action.INDEXING)
             if entry is None or entry.is_completed or not self._claim.is_mine():
                 return

@@ -20,7 +20,6 @@ from pyhudi.metadata.groups import group_slices
 from pyhudi.metadata.home import BLOOM_FILTERS, metadata_timeline
 from pyhudi.metadata.indexdelta import IndexDelta
 from pyhudi.metadata.initialize import build_partition, group_count, logs_stand_alone, table_contents
-from pyhudi.metadata.upkeep import Upkeep
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import schema_after
 from pyhudi.spark.expressions import check_expression, summaries
@@ -45,9 +44,9 @@ def build_expression_index(spark: SparkSession, table: LockedTable, index: Expre
     """
     storage, config = table.storage, table.config
     check_expression(spark, index.expression, table.schema)
-    upkeep = Upkeep(storage, table.opts, table.data, table.completion)
     records = first_records(spark, table, index, table_contents(storage, config, table.data).live, table.schema)
-    build_partition(upkeep, config, index.partition, group_count(index.partition, table.opts), records)
+    count = group_count(index.partition, table.opts)
+    build_partition(table.upkeep(), config, index.partition, count, lambda groups: groups.write(records))
 
 
 def first_records(

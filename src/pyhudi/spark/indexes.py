@@ -10,8 +10,9 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import options
 from pyhudi.metadata.expressions import ExpressionIndex
+from pyhudi.metadata.filefacts import FirstGroups
 from pyhudi.metadata.home import file_group_ids
-from pyhudi.metadata.initialize import group_count, table_contents, write_first
+from pyhudi.metadata.initialize import group_count, table_contents
 from pyhudi.metadata.secondary import SECONDARY
 from pyhudi.services.indexbuild import Prepared, Preparer
 from pyhudi.services.indexes import IndexRequest
@@ -77,7 +78,7 @@ def _prepared_expression(spark: SparkSession, table: LockedTable, index: Express
     def write() -> Sequence[Mapping[str, Any]]:
         with task_errors():
             records = first_records(spark, table, index, live, columns)
-        return write_first(table.storage, index.partition, groups, instant, table.config.version, records)
+        return FirstGroups(table.storage, table.config.version, index.partition, groups, instant).write(records)
 
     return Prepared(index.partition, groups, None, write)
 

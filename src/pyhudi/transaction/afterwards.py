@@ -14,6 +14,7 @@ from pyhudi.transaction.rollback import newest
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
+    from pyhudi.metadata.filefacts import FileFacts
     from pyhudi.storage import Storage
     from pyhudi.timeline.generator import InstantGenerator, Slot
     from pyhudi.timeline.metadata import CommitMetadata
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def upkeep_of(storage: Storage, opts: Options, active: ActiveTimeline, slot: Slot) -> Upkeep:
+def upkeep_of(storage: Storage, opts: Options, active: ActiveTimeline, slot: Slot, facts: FileFacts) -> Upkeep:
     """What is needed for changes of the metadata table; the table's lock is held."""
-    return Upkeep(storage, opts, active, lambda: slot.take(newest(active)))
+    return Upkeep(storage, opts, active, lambda: slot.take(newest(active)), facts)
 
 
 def serve_metadata_table(upkeep: Upkeep, config: TableConfig) -> None:
@@ -35,7 +36,7 @@ def serve_metadata_table(upkeep: Upkeep, config: TableConfig) -> None:
 
 
 def build_metadata_table(
-    storage: Storage, opts: Options, generator: InstantGenerator, metadata: CommitMetadata
+    storage: Storage, opts: Options, generator: InstantGenerator, metadata: CommitMetadata, facts: FileFacts
 ) -> None:
     """Build the metadata table of a table that has been made out of another one, which ``metadata`` tells of; without
     it readers list files. The caller holds the table's lock."""
@@ -46,6 +47,6 @@ def build_metadata_table(
         active = ActiveTimeline.load(storage, config.layout)
         columns = columns_of(config, opts, metadata)
         with generator.reserve(locked=True) as slot:
-            build_all(upkeep_of(storage, opts, active, slot), config, columns)
+            build_all(upkeep_of(storage, opts, active, slot, facts), config, columns)
     except Exception as failure:  # the next write tries again
         _log.warning("the table at %s has no metadata table yet: %s", storage.root, failure)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import BusyError, ConflictError
+from pyhudi.metadata.filefacts import LOCAL, FileFacts
 from pyhudi.metadata.maintain import without_unwanted
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.active import ActiveTimeline
@@ -62,10 +63,11 @@ class PlannedTransaction(Transaction):
         operation: str,
         options: Mapping[str, str],
         attempt: str,
+        facts: FileFacts = LOCAL,
     ) -> Self | None:
         """Begin to carry out the pending plan ``instant``; None when it is not to be carried out any more: it is gone
         from the timeline or completed, or it was a log compaction that failed before. ``attempt`` is a text that no
-        other attempt at the plan has.
+        other attempt at the plan has, ``facts`` as of `Transaction`.
 
         Raises:
             BusyError: somebody else is carrying out the plan.
@@ -81,6 +83,7 @@ class PlannedTransaction(Transaction):
         with lock:
             config = current_config(storage, client.config)
             self = cls(storage, config, operation, options, lock, generator)
+            self.facts = facts
             active = ActiveTimeline.load(storage, Layout.of(config.properties))
             refuse_pending_restore(active)
             # nobody else would clear away log compactions that died, if only services run on the table

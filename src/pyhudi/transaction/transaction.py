@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 from pyhudi.config import Options
 from pyhudi.errors import ConflictError, StorageError, TransactionError
 from pyhudi.metadata.detach import detach_metadata_table
+from pyhudi.metadata.filefacts import LOCAL, FileFacts
 from pyhudi.metadata.indexdelta import IndexDelta
 from pyhudi.metadata.maintain import record_commit, without_unwanted
 from pyhudi.storage.locking import LingeringLock
@@ -54,7 +55,8 @@ class Transaction:
 
     ``instant`` is its requested time; ``timeline`` is what was on the timeline when it was announced: the write must be
     planned on that, because only what completed later is looked at for conflicts. ``config`` is the table's
-    configuration from now on. Use it in a ``with`` block and it is aborted unless it was committed.
+    configuration from now on. ``facts`` reads the table's files if indexes have to be built of them. Use it in a
+    ``with`` block and it is aborted unless it was committed.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Transaction:
         self.operation = operation
         self.options = options
         self.typed_options = Options.parse(options)
+        self.facts: FileFacts = LOCAL
         self._lock = lock
         self._generator = generator
         self._rollbacks = Rollbacks(storage, config.version, generator)
@@ -81,7 +84,14 @@ class Transaction:
         self.timeline: Timeline
 
     @classmethod
-    def begin(cls, client: TableMetaClient, action: str, operation: str, options: Mapping[str, str]) -> Transaction:
+    def begin(
+        cls,
+        client: TableMetaClient,
+        action: str,
+        operation: str,
+        options: Mapping[str, str],
+        facts: FileFacts = LOCAL,
+    ) -> Transaction:
         """Announce a write.
 
         ``action`` is commit, deltacommit or replacecommit, ``operation`` an operation type such as ``UPSERT``.
@@ -99,6 +109,7 @@ class Transaction:
         with generator.reserve() as slot:
             config = current_config(storage, client.config)
             self = cls(storage, config, operation, options, lock, generator)
+            self.facts = facts
             active = ActiveTimeline.load(storage, Layout.of(config.properties))
             refuse_pending_restore(active)
             failed = self._rollbacks.failed_writes(active, policy, options)
@@ -205,7 +216,7 @@ class Transaction:
             if conflict is None:
                 self.config = current_config(self.storage, self.config)
                 content = metadata.encode(version, self.action)
-                upkeep = upkeep_of(self.storage, self.typed_options, active, slot)
+                upkeep = upkeep_of(self.storage, self.typed_options, active, slot, self.facts)
                 if exclusively is None:
                     told = index or IndexDelta()
                     self.config = record_commit(upkeep, self.config, self.instant, metadata, told)
@@ -230,7 +241,7 @@ class Transaction:
     def build_metadata_table(self, metadata: CommitMetadata) -> None:
         """Build the metadata table of the table that this write has made out of another one. The write is committed.
         The caller holds the table's lock."""
-        build_metadata_table(self.storage, self.typed_options, self._generator, metadata)
+        build_metadata_table(self.storage, self.typed_options, self._generator, metadata, self.facts)
 
     def _tidy(self, metadata: CommitMetadata) -> None:
         """Delete what retried tasks left over; before the lock is taken, as this may be many files."""

@@ -19,7 +19,7 @@ from pyhudi.format.hfile import ENTRY_SCHEMA, HFileReader
 from pyhudi.format.hfilecache import BlockCache
 from pyhudi.format.hfilecodecs import Codec
 from pyhudi.format.hfileindex import root_entries
-from pyhudi.format.hfilewriter import write_hfile
+from pyhudi.format.hfilewriter import HFileWriter, write_hfile
 from pyhudi.format.log import BlockType, scan_blocks
 from pyhudi.format.varint import unsigned
 from tests.unit.format import golden
@@ -155,6 +155,24 @@ def test_round_trip(pairs: dict[bytes, bytes], block_size: int, codec: Codec) ->
     if pairs:
         prefix = max(pairs)[:1]
         assert reader.prefix(prefix)["key"].to_pylist() == [key for key in sorted(pairs) if key.startswith(prefix)]
+
+
+def test_entries_that_come_some_at_a_time() -> None:
+    keys = pa.array([f"k{i:03d}" for i in range(100)])
+    values = pa.array([b"v" * i for i in range(100)])
+    parts: list[bytes] = []
+    writer = HFileWriter(parts.append, schema='"string"', block_size=300)
+    for start, end in ((0, 0), (0, 1), (1, 70), (70, 70), (70, 100)):
+        writer.add(keys[start:end], values[start:end])
+    with pytest.raises(FormatError, match="ascending order"):
+        writer.add(keys[99:], values[99:])
+    writer.finish()
+    data = b"".join(parts)
+    assert (writer.count, writer.size) == (100, len(data))
+    found = entries(HFileReader(data))
+    assert found["key"].to_pylist() == [key.encode() for key in keys.to_pylist()]
+    assert found["value"].to_pylist() == values.to_pylist()
+    assert HFileReader(data).lookup(pa.array(["k000", "k070", "k099"])).num_rows == 3
 
 
 def test_entries_of_one_size() -> None:
