@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,24 @@ def test_the_index_says_where_every_key_is(
     assert [row["part"] for row in found.to_spark(spark).collect()] == ["p1"]
     assert table.scan(filter=[("id", "=", "k003")]).plan().tasks.num_rows == 0
     assert table.lookup(["k000", "nobody"]).num_rows == 1
+
+
+def test_deletes_from_buckets_evaluate_their_input_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Else the index might learn of other deletes than the table, where an input is not the same each time."""
+    path, seen = str(tmp_path / "table"), tmp_path / "seen"
+    write(frame(spark, batch(0, 20, 1, "first")), path, indexed("bulk_insert", "MERGE_ON_READ", **BUCKETS))
+
+    def watched(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for one in batches:
+            with seen.open("a") as log:
+                log.write("x" * one.num_rows)
+            yield one
+
+    gone = frame(spark, batch(0, 5, 2, ""))
+    write(gone.mapInArrow(watched, gone.schema), path, indexed("delete", "MERGE_ON_READ", **BUCKETS))
+    assert seen.read_text() == "x" * 5
+    assert set(places(path)) == set(real_places(path))
+    assert len(places(path)) == 15
 
 
 def test_an_index_that_is_wrong_is_not_believed(spark: SparkSession, tmp_path: Path) -> None:

@@ -187,6 +187,24 @@ def write_sorted_base(
     return stat if previous is None else stat | {"prevCommit": previous}
 
 
+def write_group(
+    storage: Storage,
+    partition: str,
+    where: GroupSlice,
+    instant: str,
+    version: int,
+    records: Records,
+    *,
+    first: bool,
+    token: str,
+) -> dict[str, Any]:
+    """Write what a file group gets from a task: its ``first`` base file, else a log file; the result is its write
+    stat."""
+    if first:
+        return write_group_base(storage, partition, where.file_id, instant, version, records, token=token)
+    return write_group_delta(storage, partition, where, instant, version, records, token=token)
+
+
 def write_init_log(storage: Storage, partition: str, file_id: str, instant: str, version: int) -> None:
     """Write the log file that makes a file group exist before it has records: an empty delete block."""
     block = frame(BlockType.DELETE, {Header.INSTANT_TIME: instant}, _deletes(_NO_KEYS, partition, version))

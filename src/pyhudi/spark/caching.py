@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import Self
 
 from pyspark.sql import DataFrame
 
@@ -15,7 +16,7 @@ _COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
 
 
 class Cached:
-    """Caches frames, all of which are given back together.
+    """Caches frames, all of which are given back together: by `release`, or at the end of a ``with`` block.
 
     Spark compresses what it caches column by column, which takes several times as long as caching does, for rows that
     are needed once or twice: so these are not compressed. What does not fit into memory goes to disk either way.
@@ -39,6 +40,12 @@ class Cached:
                 stack.enter_context(session_setting(spark, _SHUFFLES, str(shuffles)))
             self._frames.append(frame.persist())
         return self._frames[-1]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def release(self) -> None:
         """Give the memory back."""

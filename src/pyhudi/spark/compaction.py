@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from pyhudi.metadata.indexdelta import IndexDelta
@@ -15,8 +14,8 @@ from pyhudi.services.job import CompactionJob
 from pyhudi.services.run import Runner, compact_one
 from pyhudi.spark.expressionindex import expression_delta
 from pyhudi.spark.failures import task_errors
+from pyhudi.spark.workers import this_task
 from pyhudi.write.columns import STATUS
-from pyhudi.write.context import TaskId
 from pyhudi.write.status import decode_stats
 
 if TYPE_CHECKING:
@@ -54,9 +53,7 @@ def _run(spark: SparkSession, job: CompactionJob) -> pa.Table:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Arrow's own threads would compete with the other tasks of the executor
         pa.set_cpu_count(1)
-        spark_task = TaskContext.get()
-        assert spark_task is not None
-        me = TaskId(spark_task.partitionId(), spark_task.stageId(), spark_task.taskAttemptId())
+        me = this_task()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 status = compact_one(job, number, me)

@@ -19,12 +19,12 @@ from pyspark.sql import DataFrame
 from pyhudi.format.columns import RECORD_KEY
 from pyhudi.index.locations import encode_locations, locations_of
 from pyhudi.index.recordgroups import RecordGroups
-from pyhudi.metadata.deltas import GroupSlice, Records, write_group_base, write_group_delta
+from pyhudi.metadata.deltas import GroupSlice, Records, write_group
 from pyhudi.metadata.records import RECORD_INDEX
 from pyhudi.metadata.table import KEY, MetadataTable
 from pyhudi.spark.grouped import by_group
 from pyhudi.spark.recordkeys import FILE, GROUP, TASK, Batches
-from pyhudi.spark.workers import settle_worker
+from pyhudi.spark.workers import settle_worker, this_task
 from pyhudi.storage import Storage
 
 PARTITION = "record_index"
@@ -51,12 +51,10 @@ class Target:
 
     def write(self, number: int, records: Records, token: str) -> Mapping[str, Any]:
         """Write one file group; returns the file's write stat."""
-        where = self.slices[number]
-        if self.current is None and not self.beside:
-            return write_group_base(
-                self.storage, PARTITION, where.file_id, self.instant, self.version, records, token=token
-            )
-        return write_group_delta(self.storage, PARTITION, where, self.instant, self.version, records, token=token)
+        where, first = self.slices[number], self.current is None and not self.beside
+        return write_group(
+            self.storage, PARTITION, where, self.instant, self.version, records, first=first, token=token
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +83,8 @@ def write_keys(keys: DataFrame, places: Places, target: Target, tasks: int) -> W
     lasting = merge_of(places, target)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:
-        from pyspark import TaskContext
-
         settle_worker()
-        context = TaskContext.get()
-        assert context is not None
-        token = f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
+        token = this_task().token
         stats, clashes = [], []
         for number, rows in by_group(batches, GROUP):
             records, clashing = lasting.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())

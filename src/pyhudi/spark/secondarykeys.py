@@ -20,12 +20,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.format.columns import RECORD_KEY
 from pyhudi.merge.filegroup import FileSlice, SliceContext, read_slice
-from pyhudi.metadata.deltas import GroupSlice, Records, write_group_base, write_group_delta
+from pyhudi.metadata.deltas import GroupSlice, Records, write_group
 from pyhudi.metadata.keys import secondary_group_of
 from pyhudi.metadata.secondary import SecondaryIndex, entry_keys, entry_value
 from pyhudi.spark.grouped import by_group
 from pyhudi.spark.placement import placement_keys
-from pyhudi.spark.workers import settle_worker
+from pyhudi.spark.workers import settle_worker, this_task
 from pyhudi.storage import Storage
 
 _KEY, _GONE, _GROUP, _TASK = "_pyhudi_entry", "_pyhudi_gone", "_pyhudi_group", "_pyhudi_task"
@@ -62,11 +62,9 @@ class IndexTarget:
         """Write one file group; returns the file's write stat."""
         at = int(np.searchsorted(self.starts, number, side="right")) - 1
         where, partition = self.groups[at][number - self.starts[at]], self.indexes[at].partition
-        if self.first:
-            return write_group_base(
-                self.storage, partition, where.file_id, self.instant, self.version, records, token=token
-            )
-        return write_group_delta(self.storage, partition, where, self.instant, self.version, records, token=token)
+        return write_group(
+            self.storage, partition, where, self.instant, self.version, records, first=self.first, token=token
+        )
 
 
 def write_changes(
@@ -81,12 +79,8 @@ def write_changes(
     value = entry_value(target.version)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:
-        from pyspark import TaskContext
-
         settle_worker()
-        task = TaskContext.get()
-        assert task is not None
-        token = f"{task.partitionId()}-{task.stageId()}-{task.taskAttemptId()}"
+        token = this_task().token
         groups = by_group(batches, _GROUP)
         parts = ((number, _records(rows[_KEY].chunk(0), rows[_GONE].chunk(0), value)) for number, rows in groups)
         stats = [json.dumps(target.write(number, records, token)) for number, records in parts if len(records)]

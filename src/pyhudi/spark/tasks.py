@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from pyhudi.spark.transport import pack
-from pyhudi.spark.workers import settle_worker
+from pyhudi.spark.workers import settle_worker, this_task
 from pyhudi.write.columns import STATUS
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.sought import Sought, sought_task
@@ -53,10 +52,7 @@ def _run(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -> pa.Table:
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle_worker()
-        spark_task = TaskContext.get()
-        assert spark_task is not None
-        me = TaskId(spark_task.partitionId(), spark_task.stageId(), spark_task.taskAttemptId())
-        status = work(unpacking.rows(batches), me)
+        status = work(unpacking.rows(batches), this_task())
         yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
 
     return decode_stats(bytes(row[0]) for row in packed.mapInArrow(task, _STATUS_SCHEMA).collect())

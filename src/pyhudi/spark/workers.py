@@ -7,6 +7,9 @@ import sys
 import zipimport
 
 import pyarrow as pa
+from pyspark import TaskContext
+
+from pyhudi.write.context import TaskId
 
 _settled_with: list[int] = []
 
@@ -27,3 +30,10 @@ def settle_worker() -> None:
     for path, importer in list(sys.path_importer_cache.items()):
         if isinstance(importer, zipimport.zipimporter):
             del sys.path_importer_cache[path]
+
+
+def this_task() -> TaskId:
+    """The task attempt that runs this, which names the files it writes."""
+    task = TaskContext.get()
+    assert task is not None
+    return TaskId(task.partitionId(), task.stageId(), task.taskAttemptId())

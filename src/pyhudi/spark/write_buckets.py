@@ -26,7 +26,9 @@ from pyhudi.index.bucketids import bucket_groups, new_tail
 from pyhudi.index.bucketing import Bucketing
 from pyhudi.index.consistent import known_partitions, load_metadata, store_first
 from pyhudi.merge.deletes import IS_DELETED
+from pyhudi.metadata.indexdelta import RECORD_INDEX
 from pyhudi.spark.buckets import with_bucket
+from pyhudi.spark.caching import Cached
 from pyhudi.spark.consistent import Locations, check_in_view, located, opened, refuse_replacing
 from pyhudi.spark.dedupe import POSITION, dedupe_in_tasks, mark_deletes, numbered
 from pyhudi.spark.frames import small_frame
@@ -65,11 +67,13 @@ def write_buckets(job: WriteJob) -> WriteResult:
         timeline = job.client.active_timeline().timeline
         slices = _slices(job, timeline)
     locations = _checked(job, slices, timeline)  # before anything is written
-    with job.transaction() as tx:
+    with Cached() as cached, job.transaction() as tx:
         if job.client is not None and known_instants(tx.timeline) != known_instants(timeline):
             slices = _slices(job, tx.timeline)
             locations = _checked(job, slices, tx.timeline)
         tx.to_inflight(None if job.operation is Operation.BULK_INSERT else _announced(job, slices))
+        if RECORD_INDEX in tx.config.metadata_partitions and _deletes_for_certain(job):
+            job = replace(job, df=cached.add(job.df))  # the index has to learn the keys of the very same rows
         stats = write_bucketed(job, tx.instant, slices, locations, tx.timeline)
         keep_counts(job)
         replaced = _replaced(job, slices, stats)
@@ -252,12 +256,16 @@ def _context(job: WriteJob, instant: str, slices: pa.Table) -> WriteContext:
     return replace(context, keyed=keyed, logs=logs, max_file_size=_UNLIMITED)
 
 
-def _deleted(job: WriteJob, instant: str, slices: pa.Table) -> DataFrame | None:
-    """The rows that certainly delete their keys, whether these are there or not: where ordering values count, a delete
-    may have lost."""
+def _deletes_for_certain(job: WriteJob) -> bool:
+    """Whether rows may delete their keys and be sure of it: where ordering values count, a delete may have lost."""
     marked = IS_DELETED in job.df.columns or DELETE_FIELD in job.merging.properties
     certain = marked and job.merging.mode is MergeMode.COMMIT_TIME_ORDERING
-    if job.operation is not Operation.DELETE and not (certain and job.operation is Operation.UPSERT):
+    return job.operation is Operation.DELETE or (certain and job.operation is Operation.UPSERT)
+
+
+def _deleted(job: WriteJob, instant: str, slices: pa.Table) -> DataFrame | None:
+    """The rows that certainly delete their keys, whether these are there or not."""
+    if not _deletes_for_certain(job):
         return None
     return _prepared(job, instant, slices).where(F.col(DELETE))
 
