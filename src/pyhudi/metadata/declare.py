@@ -19,6 +19,8 @@ from pyhudi.metadata.definitions import (
     store_definitions,
 )
 from pyhudi.metadata.detach import METADATA_FOLDER, PARTITIONS, PARTITIONS_INFLIGHT
+from pyhudi.metadata.expressions import is_expression
+from pyhudi.metadata.secondary import is_secondary
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -82,10 +84,11 @@ def withdraw_partitions(storage: Storage, config: TableConfig, partitions: Seque
 
 
 def retire_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
-    """Take partitions out of use that a write cannot keep up to date; of those that are being built, definitions stay
-    with their plans. Returns the table's configuration."""
-    building = [p for p in partitions if p not in config.metadata_partitions]
-    dropped = [p for p in partitions if p in config.metadata_partitions]
+    """Take partitions out of use that a write cannot keep up to date; of those that are being built and of whose type
+    there may be several, definitions stay with their plans. Returns the table's configuration."""
+    named = [p for p in partitions if is_secondary(p) or is_expression(p)]
+    building = [p for p in named if p not in config.metadata_partitions]
+    dropped = [p for p in partitions if p not in building]
     if building:
         _log.info("withdrawing %s, which is being built, from %s", ", ".join(building), storage.root)
         config = withdraw_partitions(storage, config, building)
