@@ -231,17 +231,26 @@ def test_what_cannot_be_kept_is_taken_out_of_use(spark: SparkSession, tmp_path: 
     with pytest.raises(ConfigError, match="cannot be computed"):
         build("of_nothing", "t", using="column_stats", index_options={"expr": "from_unixtime"}, spark=spark)
     assert one.in_use == []
-    with session_setting(spark, "spark.sql.legacy.timeParserPolicy", "LEGACY"):
+    ansi = "spark.sql.ansi.enabled"
+    with session_setting(spark, ansi, "true"), pytest.raises(UnsupportedTableError, match="refuses a value"):
+        build("parsed", "name", using="column_stats", index_options={"expr": "to_date", "format": "MM-dd"}, spark=spark)
+    with (
+        session_setting(spark, "spark.sql.legacy.timeParserPolicy", "LEGACY"),
+        session_setting(spark, ansi, "false"),
+    ):
         build("parsed", "name", using="column_stats", index_options={"expr": "to_date", "format": "MM-dd"}, spark=spark)
     found = one.table.scan("to_date(name, 'MM-dd') is null")
-    with session_setting(spark, "spark.sql.legacy.timeParserPolicy", "CORRECTED"):
+    with (
+        session_setting(spark, "spark.sql.legacy.timeParserPolicy", "CORRECTED"),
+        session_setting(spark, ansi, "false"),
+    ):
         assert found.to_spark(spark).count() == len(one.model)
     assert "spark.sql.legacy.timeParserPolicy" in found.plan().skipped[-1]
     one.table.services.drop_index("parsed")
     build("by_date", "name", using="column_stats", index_options={"expr": "to_date"}, spark=spark)
     build("by_day", "sec", using="column_stats", index_options={"expr": "from_unixtime"}, spark=spark)
     assert one.in_use == ["expr_index_by_date", "expr_index_by_day"]
-    with session_setting(spark, "spark.sql.ansi.enabled", "true"):
+    with session_setting(spark, ansi, "true"):
         one.write("upsert", rows(range(2), 2))  # whose names are no dates, which Spark then refuses
     assert one.in_use == []
     one.asked("from_unixtime(sec) > '2000'", lambda row: row[4] is not None)

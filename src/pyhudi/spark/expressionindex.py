@@ -23,6 +23,7 @@ from pyhudi.metadata.initialize import build_partition, group_count, logs_stand_
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import schema_after
 from pyhudi.spark.expressions import check_expression, summaries
+from pyhudi.spark.failures import refused_values
 from pyhudi.spark.functions import hidden_functions
 
 if TYPE_CHECKING:
@@ -56,10 +57,12 @@ def first_records(
     Spark job.
 
     Raises:
-        UnsupportedTableError: some of the values are null, and are to be in bloom filters.
+        UnsupportedTableError: some of the values are null, and are to be in bloom filters; or the session refuses to
+            compute them.
     """
     newest = pc.max(live["instant"]).as_py() or ""
-    (records,) = _records(spark, table.storage, table.config, live, [index], columns, newest, first=True)
+    with refused_values(str(index.expression)):
+        (records,) = _records(spark, table.storage, table.config, live, [index], columns, newest, first=True)
     if records is None:
         raise UnsupportedTableError(
             f"{index.expression} is null in some rows: Apache Hudi cannot keep bloom filters of such values; build "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import isfunction
 from typing import TYPE_CHECKING
 
 from pyhudi import errors
@@ -13,6 +14,8 @@ from pyhudi.spark.keygen import key_errors
 if TYPE_CHECKING:
     from pyhudi.spark.write_job import WriteJob
 
+_REFUSED = re.compile(r"\b(?:Spark)?(?:DateTime|Arithmetic|NumberFormat|Upgrade)Exception\b")
+_REASON = re.compile(r"\[[A-Z_.0-9]+\][^\n]*")
 _RAISED = re.compile(r"^pyhudi\.errors\.(?P<name>\w+): (?P<text>.*?)(?:\n\s*at |\n\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -35,6 +38,30 @@ def task_errors() -> Iterator[None]:
         kind = getattr(errors, found["name"], None) if found else None
         if found is None or not isinstance(kind, type) or not issubclass(kind, errors.HudiError):
             raise
-        if kind.__init__ is not errors.HudiError.__init__:
+        if isfunction(kind.__init__):
             kind = kind.__bases__[0]  # its arguments are lost; the message says it all
         raise kind(found["text"].strip()) from error
+
+
+@contextmanager
+def refused_values(what: str) -> Iterator[None]:
+    """Around Spark actions that compute something of a table's rows.
+
+    Raises:
+        UnsupportedTableError: Spark's own functions refuse a value, by the settings of the session.
+    """
+    try:
+        with task_errors():
+            yield
+    except errors.HudiError:
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        if not _REFUSED.search(text):
+            raise
+        reason = _REASON.search(text)
+        raise errors.UnsupportedTableError(
+            f"{what} cannot be computed of all rows, as the session refuses a value by its settings "
+            "(spark.sql.ansi.enabled=false makes such values null; see also spark.sql.legacy.timeParserPolicy): "
+            f"{reason[0] if reason else text.splitlines()[0]}"
+        ) from error

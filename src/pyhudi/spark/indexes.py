@@ -76,8 +76,7 @@ def _prepared_expression(spark: SparkSession, table: LockedTable, index: Express
     live, columns = table_contents(table.storage, table.config, table.data).live, table.schema
 
     def write() -> Sequence[Mapping[str, Any]]:
-        with task_errors():
-            records = first_records(spark, table, index, live, columns)
+        records = first_records(spark, table, index, live, columns)
         return FirstGroups(table.storage, table.config.version, index.partition, groups, instant).write(records)
 
     return Prepared(index.partition, groups, None, write)
