@@ -116,12 +116,12 @@ def check_answers(document: dict[str, Any]) -> None:
 
 
 def medians(document: dict[str, Any], spark: str) -> dict[str, dict[str, float]]:
-    """Engine → work → median seconds of the counted (not the first) repetitions, for the runs on that Spark."""
+    """Engine → work → median seconds of the counted repetitions, for the runs on that Spark."""
     found: dict[str, dict[str, float]] = {}
     for run in _runs(document, spark):
         times: dict[str, list[float]] = {}
         for row in run["measured"]:
-            if row["turn"]:
+            if row["counts"]:
                 times.setdefault(row["work"], []).append(row["seconds"])
         found[run["engine"]] = {work: statistics.median(seconds) for work, seconds in times.items()}
     return found
@@ -149,7 +149,7 @@ def render(document: dict[str, Any], source: str) -> str:
     machine = document["machine"]
     lines = [
         f"Scale factor {document['scale']:g} ({document['rows']:,} rows), {document['repeat']} counted repetitions "
-        "after one warm-up, "
+        "of writes and three times as many of reads, all warm; "
         f"median seconds; driver memory {document['memory']}. {machine['cpu']}, {machine['cores']} cores, "
         f"{machine['memory_gib']} GiB; commit `{document['commit']}`, {document['when']}, load before the run "
         f"{document['load_before']:.2f}. All repetitions: `bench/results/{source}`.",

@@ -24,8 +24,10 @@ from bench.deltas import read_after_deltas
 from bench.engines import ENGINES, Engine, settings
 
 YEAR = 1995
-LOOKUPS_MORE = 3
-"""Reads are short: they get so many times the repetitions of the writes."""
+MORE_READS = 3
+READS_UNTIL_WARM = 4
+"""So many reads go by until the virtual machine has compiled what they run; after fewer of them, each is faster than
+the one before, with every engine."""
 
 
 class Reporter:
@@ -37,16 +39,23 @@ class Reporter:
     def say(self, **facts: Any) -> None:
         print(json.dumps(facts), file=self._out, flush=True)
 
-    def measure(self, work: str, repeat: int, run: Callable[[Any], Any], prepare: Callable[[int], Any]) -> None:
-        """One warm-up repetition and ``repeat`` that count; ``prepare`` is not timed and feeds ``run``."""
-        for turn in range(repeat + 1):
+    def measure(
+        self, work: str, repeat: int, run: Callable[[Any], Any], prepare: Callable[[int], Any], warm_ups: int = 1
+    ) -> None:
+        """``warm_ups`` repetitions and ``repeat`` that count; ``prepare`` is not timed and feeds ``run``."""
+        for turn in range(repeat + warm_ups):
             given = prepare(turn)
             gc.collect()
             self.say(event="begin", work=work, turn=turn)
             begin = time.perf_counter()
             answer = run(given)
             seconds = time.perf_counter() - begin
-            self.say(event="end", work=work, turn=turn, seconds=seconds, answer=answer)
+            counts = turn >= warm_ups
+            self.say(event="end", work=work, turn=turn, counts=counts, seconds=seconds, answer=answer)
+
+    def measure_reads(self, work: str, repeat: int, run: Callable[[Any], Any], inputs: Sequence[Any] = (None,)) -> None:
+        """Reads are short: they get more repetitions than writes have, by one of ``inputs`` after the other."""
+        self.measure(work, repeat * MORE_READS, run, lambda turn: inputs[turn % len(inputs)], READS_UNTIL_WARM)
 
 
 def aggregate(df: DataFrame) -> list[list[str]]:
@@ -73,7 +82,7 @@ def run(job: dict[str, Any], reporter: Reporter) -> None:
     reporter.say(event="size", bytes=sum(file.stat().st_size for file in table.rglob("*") if file.is_file()))
     parts, repeat = job["parts"], job["repeat"]
     if "reads" in parts:
-        _reads(engine, data, table, repeat * LOOKUPS_MORE, reporter)
+        _reads(engine, data, table, repeat, reporter)
     if engine.can_upsert:
         if "upserts" in parts:
             _upserts(engine, data, table, folder, repeat, reporter)
@@ -112,9 +121,9 @@ def _reads(engine: Engine, data: Dataset, table: Path, repeat: int, reporter: Re
         order, line = keys
         return _shown(engine.read(table).where((col("l_orderkey") == order) & (col("l_linenumber") == line)))
 
-    reporter.measure("scan", repeat, scan, lambda turn: turn)
-    reporter.measure("partition", repeat, year, lambda turn: turn)
-    reporter.measure("point", repeat, point, lambda turn: data.lookups[turn % len(data.lookups)])
+    reporter.measure_reads("scan", repeat, scan)
+    reporter.measure_reads("partition", repeat, year)
+    reporter.measure_reads("point", repeat, point, data.lookups)
 
 
 def _shown(found: DataFrame) -> list[list[str]]:
@@ -159,7 +168,7 @@ def _merge_on_read(
         return
 
     def measure(work: str, run: Callable[[], object]) -> None:
-        reporter.measure(work, repeat * LOOKUPS_MORE, lambda _: run(), lambda turn: turn)
+        reporter.measure_reads(work, repeat, lambda _: run())
 
     read_after_deltas(engine, data, engine.copy(table, folder / "db" / "deltas"), measure, aggregate)
 
@@ -210,10 +219,9 @@ def _record_upserts(engine: Engine, data: Dataset, table: Path, folder: Path, re
     def alone(keys: tuple[int, int]) -> list[list[str]] | None:
         return engine.find_alone(indexed, *keys)
 
-    lookups = repeat * LOOKUPS_MORE
-    reporter.measure("record_point", lookups, point, lambda turn: data.lookups[turn % len(data.lookups)])
+    reporter.measure_reads("record_point", repeat, point, data.lookups)
     if engine.find_alone(indexed, *data.lookups[0]) is not None:
-        reporter.measure("record_key", lookups, alone, lambda turn: data.lookups[turn % len(data.lookups)])
+        reporter.measure_reads("record_key", repeat, alone, data.lookups)
     engine.index = {}
 
 
