@@ -178,6 +178,17 @@ def test_filters_mean_the_same_on_spark_and_locally(spark, years, filter, expect
         assert sorted(scan.to_arrow()["id"].to_pylist()) == expected
 
 
+def test_what_is_not_a_number_is_found_by_any_query(spark, tmp_path):
+    """It is the greatest of all numbers to Spark, which leaves out row groups and pages by their bounds."""
+    options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    table = HudiTable.create(str(tmp_path / "t"), options)
+    table.bulk_insert(spark.createDataFrame([("a", 1.0), ("b", float("nan"))], "id string, r double").coalesce(1))
+    table.upsert(spark.createDataFrame([("c", 2.0)], "id string, r double"))  # the file is written again
+    rows = table.scan().to_spark(spark)
+    for query, expected in [("r > 5", 1), ("r >= 2", 2), ("r = double('nan')", 1), ("r < 5", 2), ("r != 1", 2)]:
+        assert rows.where(query).count() == expected, query
+
+
 def test_a_pyarrow_expression_is_not_for_spark(spark, years):
     with pytest.raises(QueryError, match="pyarrow expression, which Spark cannot evaluate"):
         HudiTable.for_path(str(years.root)).scan(pc.field("v") > 1).to_spark(spark)

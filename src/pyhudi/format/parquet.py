@@ -20,6 +20,7 @@ from pyhudi.errors import ConfigError, FormatError
 from pyhudi.format import basefile, footer
 from pyhudi.format.bounds import NanWatch, parquet_bounds
 from pyhudi.format.footer import BloomOptions, Footer
+from pyhudi.format.parquetend import EndKept, without_ends
 from pyhudi.schema.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
 
 CODECS: Mapping[str, str] = {
@@ -38,7 +39,7 @@ UNIQUE = frozenset((COMMIT_SEQNO, RECORD_KEY))
 """Meta columns where every value is another: a dictionary would only be tried and given up."""
 
 NAN_KEY = "pyhudi.nan.columns"
-"""Footer entry of files that are written here: the columns with NaN (a JSON list), which statistics leave out."""
+"""Footer entry of files that are written here: the columns with NaN (a JSON list), of which it has no bounds."""
 
 _DICTIONARY_TYPE = pa.dictionary(pa.int32(), pa.string())
 # with so many values out of 80,000 equally likely ones, as many are distinct; from there on dictionaries get too large
@@ -117,6 +118,7 @@ class BaseFileWriter(basefile.FileWriter):
         )
         self._avro_schema = avro_schema
         self._writer: pq.ParquetWriter | None = None
+        self._to_file = EndKept(self._output)
         self._footers: list[Any] = []
 
     def _write_block(self, table: pa.Table, arrow_bytes: int) -> None:
@@ -131,7 +133,12 @@ class BaseFileWriter(basefile.FileWriter):
             entries |= {NAN_KEY: json.dumps(sorted(self._watch.found))}
         if entries:
             writer.add_key_value_metadata(entries)
+        if not self._watch.found:
+            writer.close()
+            return
+        self._to_file.keep_back()
         writer.close()
+        self._output.write(without_ends(self._to_file.end, self._watch.found))
 
     def _discard(self) -> None:
         if self._writer is not None:
@@ -149,7 +156,7 @@ class BaseFileWriter(basefile.FileWriter):
         if self._writer is None:
             options = self._options
             self._writer = pq.ParquetWriter(
-                self._output,
+                pa.PythonFile(self._to_file, mode="w") if self._watch.columns else self._output,
                 self._schema,
                 compression=CODECS[options.codec.lower()],
                 compression_level=options.level,

@@ -29,7 +29,7 @@ BOUNDS = "bounds"
 _THREADS = 16
 _log = logging.getLogger(__name__)
 _WITHOUT_NAN = "parquet-cpp"
-"""Writers that leave NaN out of the bounds in a footer; those that are ours note it beside them."""
+"""Writers that leave NaN out of the bounds in a footer; ours note it, and have no bounds there."""
 
 
 def file_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArray:
@@ -46,11 +46,11 @@ def file_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArr
         file = parquet.open_file(source, pre_buffer=False)
         metadata = file.metadata
         noted, is_known_writer = parquet.nan_columns(metadata), _leaves_nan_out(metadata)
-        # who rewrites a file may take the note along
-        nan = noted if is_known_writer else None
-        found = parquet_bounds(metadata, columns, nan or (), file.schema_arrow)
+        found = parquet_bounds(metadata, columns, stored=file.schema_arrow)
         unsure = set(unknown_columns(found))
-        if nan is None and (is_known_writer or noted is not None):
+        if noted is not None and is_known_writer:
+            unsure |= noted.intersection(columns.names)
+        elif is_known_writer or noted is not None:  # who rewrites a file may take the note along
             unsure |= {field.name for field in columns if pa.types.is_floating(field.type)}
         if not unsure:
             return found

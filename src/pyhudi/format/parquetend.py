@@ -1,0 +1,74 @@
+"""The end of a Parquet file (page indexes and footer), changed before it is written.
+
+Arrow leaves NaN out of the least and greatest values of row groups and pages. Spark takes NaN for the greatest of all
+numbers and leaves row groups out by those values all the same, whoever reads the table. parquet-java writes no such
+values where there is NaN; neither do we.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from pyhudi.format.compactthrift import Struct, read_struct, write_struct
+
+_MAGIC = b"PAR1"
+# field numbers of parquet.thrift
+_ROW_GROUPS, _COLUMNS, _META_DATA, _PATH, _STATISTICS = 4, 1, 3, 3, 12
+_COLUMN_INDEX = (6, 7)
+_ENDS = (1, 2, 5, 6, 7, 8)
+
+
+class EndKept:
+    """A binary file to write, the end of which is kept back from `keep_back` on."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._end: bytearray | None = None
+
+    def keep_back(self) -> None:
+        """Keep what is written from now on."""
+        self._end = bytearray()
+
+    @property
+    def end(self) -> bytes:
+        """What was kept back."""
+        return bytes(self._end or b"")
+
+    def write(self, data: bytes) -> None:
+        if self._end is None:
+            self._file.write(data)
+        else:
+            self._end += data
+
+    def tell(self) -> int:
+        return int(self._file.tell()) + len(self._end or b"")
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """Leave the file open: its owner closes it."""
+
+
+def without_ends(end: bytes, columns: Collection[str]) -> bytes:
+    """The end of a file, of which some columns (dotted paths of leaves) have no least and greatest values any more."""
+    size = int.from_bytes(end[-8:-4], "little")
+    footer = read_struct(end[-8 - size : -8])
+    for group in footer[_ROW_GROUPS].data.values:
+        for chunk in group[_COLUMNS].data.values:
+            described: Struct = chunk[_META_DATA].data
+            if b".".join(described[_PATH].data.values).decode() in columns:
+                _forget_ends(chunk, described)
+    changed = write_struct(footer)
+    return end[: -8 - size] + changed + len(changed).to_bytes(4, "little") + _MAGIC
+
+
+def _forget_ends(chunk: Struct, described: Struct) -> None:
+    for field in _COLUMN_INDEX:
+        chunk.pop(field, None)
+    if _STATISTICS in described:
+        for field in _ENDS:
+            described[_STATISTICS].data.pop(field, None)
