@@ -221,3 +221,38 @@ def test_what_a_dead_write_has_put_into_the_index_goes(
     write(frame(spark, rows), path, indexed("upsert", "MERGE_ON_READ"))
     check(path, model)
     assert not HudiTable.for_path(path).validate_metadata().num_rows
+
+
+def test_a_column_that_changes_its_type(spark: SparkSession, tmp_path: Path) -> None:
+    """Its indexes would have entries of two types: they go, queries go on, and they can be built again."""
+    path = str(tmp_path / "table")
+    columns = "id string, part string, ts long, v string, n {}"
+
+    def step(kind: str, *rows: tuple[Any, ...]) -> None:
+        write(spark.createDataFrame(list(rows), columns.format(kind)), path, indexed("upsert", "COPY_ON_WRITE"))
+
+    step("int", ("a", "p", 1, "v", 5), ("b", "p", 1, "v", 7))
+    services = HudiTable.for_path(path).services
+    services.build_index("record_index", options=GROUPS, spark=spark)
+    day: dict[str, Any] = {"using": "column_stats", "index_options": {"expr": "from_unixtime", "format": "yyyy-MM-dd"}}
+
+    def build() -> None:
+        services.build_index("by_n", "n", options=GROUPS, spark=spark)
+        services.build_index("day_n", "n", **day, spark=spark)
+
+    def found(value: int) -> tuple[list[str], str]:
+        scan = HudiTable.for_path(path).scan([("n", "=", value)], ["id"])
+        return sorted(scan.to_arrow()["id"].to_pylist()), str(scan.plan().skipped)
+
+    step("long", ("a", "p", 2, "v", 1 << 40))
+    build()
+    step("long", ("c", "p", 2, "v", 7))
+    assert {"secondary_index_by_n", "expr_index_day_n"} <= set(HudiTable.for_path(path).config.metadata_partitions)
+    assert entries(path, "by_n") == [("1099511627776", "a"), ("7", "b"), ("7", "c")]
+    step("double", ("d", "p", 3, "v", 7.0))
+    assert not [name for name in HudiTable.for_path(path).config.metadata_partitions if name.endswith("_n")]
+    keys, skipped = found(7)
+    assert keys == ["b", "c", "d"]
+    assert "index_by_n" not in skipped
+    with pytest.raises(UnsupportedTableError, match="double"):
+        services.build_index("by_n", "n", options=GROUPS, spark=spark)
