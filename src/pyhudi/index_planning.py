@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pyhudi.metadata.filefacts import LOCAL, FileFacts
 from pyhudi.services.indexbuild import Preparer
 from pyhudi.services.indexes import IndexRequest
 from pyhudi.services.indexing import IndexResult
@@ -52,7 +53,9 @@ class IndexPlanning:
         named = (columns,) if isinstance(columns, str) else tuple(columns)
         request = IndexRequest.of(name, named, using, index_options or {})
         client, opts = self._open(options)
-        return schedule_index(client, opts, request, if_not_exists=if_not_exists, dry_run=dry_run)
+        return schedule_index(
+            client, opts, request, if_not_exists=if_not_exists, dry_run=dry_run, facts=file_facts(None)
+        )
 
     def run_index(
         self,
@@ -73,12 +76,33 @@ class IndexPlanning:
             SetupError: the index needs Spark, and there is no session.
         """
         client, opts = self._open(options)
-        return run_index(client, opts, lambda: _preparer(spark), instant=instant, dry_run=dry_run)
+        return run_index(
+            client, opts, lambda: _preparer(spark), instant=instant, dry_run=dry_run, facts=file_facts(spark)
+        )
 
     def pending_indexes(self) -> list[IndexPlan]:
         """The plans of indexes on the timeline that are not completed, oldest first."""
         client, _ = self._open(None)
         return pending_index_plans(client.active_timeline())
+
+
+def session_if_any() -> SparkSession | None:
+    """The Spark session that is running."""
+    try:
+        from pyspark.sql import SparkSession as Session
+    except ImportError:
+        return None
+    return Session.getActiveSession()
+
+
+def file_facts(spark: SparkSession | None) -> FileFacts:
+    """Who reads a table's files where indexes are built: ``spark``, else the session that is running, else threads."""
+    session = spark or session_if_any()
+    if session is None:
+        return LOCAL
+    from pyhudi.spark.filefacts import SparkFacts
+
+    return SparkFacts(session)
 
 
 def _preparer(spark: SparkSession | None) -> Preparer:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, overload
 
 from pyhudi.config import Options
-from pyhudi.index_planning import IndexPlanning
+from pyhudi.index_planning import IndexPlanning, file_facts, session_if_any
 from pyhudi.services.indexes import IndexRequest
 from pyhudi.services.indexing import Builder, IndexResult, build_index, drop_index
 from pyhudi.services.plan import CompactionPlan
@@ -188,7 +188,9 @@ class TableServices(IndexPlanning):
         request = IndexRequest.of(name, named, using, index_options or {})
         client, opts = self._open(options)
         builder = _builder(spark) if request.needs_spark and not dry_run else None
-        return build_index(client, opts, request, builder, if_not_exists=if_not_exists, dry_run=dry_run)
+        return build_index(
+            client, opts, request, builder, if_not_exists=if_not_exists, dry_run=dry_run, facts=file_facts(spark)
+        )
 
     def drop_index(
         self, name: str, *, if_exists: bool = False, options: Given = None, dry_run: bool = False
@@ -226,17 +228,12 @@ class TableServices(IndexPlanning):
 
 def _runner(spark: SparkSession | None) -> Runner:
     """Who does the work."""
-    if spark is None:
-        try:
-            from pyspark.sql import SparkSession as Session
-        except ImportError:
-            return run_in_threads
-        spark = Session.getActiveSession()
-        if spark is None:
-            return run_in_threads
+    session = spark or session_if_any()
+    if session is None:
+        return run_in_threads
     from pyhudi.spark.compaction import spark_runner
 
-    return spark_runner(spark)
+    return spark_runner(session)
 
 
 def _builder(spark: SparkSession | None) -> Builder:

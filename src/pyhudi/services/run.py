@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pyhudi.config import Options
 from pyhudi.errors import BusyError, InstantNotFoundError
+from pyhudi.metadata.filefacts import LOCAL, FileFacts
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.services.job import CompactionJob, operation_type
 from pyhudi.services.plan import CompactionPlan
@@ -36,7 +37,13 @@ Runner = Callable[[CompactionJob], pa.Table]
 
 @runtime_checkable
 class IndexKeeper(Protocol):
-    """A `Runner` that brings indexes of the metadata table up to date, too, those that take an engine."""
+    """A `Runner` that does with its engine what the metadata table takes, too: it brings those indexes up to date that
+    need one, and ``facts`` reads files where others are built."""
+
+    @property
+    def facts(self) -> FileFacts:
+        """Who reads them."""
+        ...
 
     def index_delta(
         self, client: TableMetaClient, config: TableConfig, instant: str, metadata: CommitMetadata
@@ -142,7 +149,9 @@ def run_plan(client: TableMetaClient, plan: CompactionPlan, opts: Options, runne
     nothing = CompactionResult(is_log=plan.is_log)
     job = CompactionJob.of(PinnedTable.of(client), plan, opts)  # refuses what cannot be done before anything is touched
     operation = operation_type(is_log=plan.is_log)
-    found = PlannedTransaction.take_up(client, plan.action, plan.instant, operation, opts, job.context.attempt)
+    keeper = runner if isinstance(runner, IndexKeeper) else None
+    facts = LOCAL if keeper is None else keeper.facts
+    found = PlannedTransaction.take_up(client, plan.action, plan.instant, operation, opts, job.context.attempt, facts)
     if found is None:
         return nothing
     with found as tx:
@@ -154,7 +163,7 @@ def run_plan(client: TableMetaClient, plan: CompactionPlan, opts: Options, runne
         tx.to_inflight()
         stats = runner(job)
         done = job.metadata(stats)
-        index = runner.index_delta(client, tx.config, tx.instant, done) if isinstance(runner, IndexKeeper) else None
+        index = None if keeper is None else keeper.index_delta(client, tx.config, tx.instant, done)
         outcome = tx.commit(done, index=index)
     if isinstance(outcome, Conflicted):
         if plan.is_log:

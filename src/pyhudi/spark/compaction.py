@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from pyhudi.metadata.filefacts import FileFacts
 from pyhudi.metadata.indexdelta import IndexDelta
 from pyhudi.services.job import CompactionJob
 from pyhudi.services.run import Runner, compact_one
 from pyhudi.spark.expressionindex import expression_delta
 from pyhudi.spark.failures import task_errors
+from pyhudi.spark.filefacts import SparkFacts
 from pyhudi.spark.workers import this_task
 from pyhudi.write.columns import STATUS
 from pyhudi.write.status import decode_stats
@@ -29,6 +31,11 @@ class SparkRunner:
     """Does the work of compactions on Spark, and keeps expression indexes."""
 
     spark: SparkSession
+
+    @property
+    def facts(self) -> FileFacts:
+        """Who reads files where indexes are built."""
+        return SparkFacts(self.spark)
 
     def __call__(self, job: CompactionJob) -> pa.Table:
         return _run(self.spark, job)

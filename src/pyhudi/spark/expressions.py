@@ -19,6 +19,7 @@ from pyhudi.metadata.home import BLOOM_FILTERS
 from pyhudi.spark.functions import hidden_functions
 from pyhudi.spark.grouped import by_group
 from pyhudi.spark.native import quoted
+from pyhudi.spark.packed import packed, unpacked
 from pyhudi.spark.recordkeys import shuffles
 from pyhudi.spark.types import spark_schema
 from pyhudi.spark.workers import settle_worker
@@ -130,8 +131,8 @@ def summaries(
                 for i, (index, kind) in enumerate(zip(indexes, kinds, strict=True))
             ]
             named = dict(zip((index.partition for index in indexes), found, strict=True))
-            packed = _packed(pa.table({_NUMBER: pa.array([number], pa.int32()), **named}))
-            yield pa.RecordBatch.from_arrays([pa.array([packed], pa.binary())], names=[_DATA])
+            data = packed(pa.table({_NUMBER: pa.array([number], pa.int32()), **named}))
+            yield pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=[_DATA])
 
     count = files.num_rows
     tasks = max(1, min(count, 4 * shuffles(spark)))
@@ -141,7 +142,7 @@ def summaries(
     empty = pa.schema(
         [(_NUMBER, pa.int32()), *((i.partition, _kept(i, k)) for i, k in zip(indexes, kinds, strict=True))]
     )
-    return pa.concat_tables([empty.empty_table(), *(_unpacked(bytes(row[0])).cast(empty) for row in done)])
+    return pa.concat_tables([empty.empty_table(), *(unpacked(bytes(row[0])).cast(empty) for row in done)])
 
 
 def _in_spark(field: pa.Field) -> pa.Field:
@@ -171,14 +172,3 @@ def _summary(index: ExpressionIndex, kind: pa.DataType, values: pa.Array) -> pa.
     recorder = BoundsRecorder(pa.schema([(_DATA, kind)]))
     recorder.add(pa.table([values.cast(kind)], names=[_DATA]))
     return recorder.finish().field(0)
-
-
-def _packed(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-
-
-def _unpacked(data: bytes) -> pa.Table:
-    return pa.ipc.open_stream(data).read_all()

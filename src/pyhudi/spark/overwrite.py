@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyhudi.config.values import BucketEngine, Operation
 from pyhudi.spark.consistent import refuse_replacing
 from pyhudi.spark.failures import spark_errors
+from pyhudi.spark.filefacts import SparkFacts
 from pyhudi.spark.group_plan import plan_groups
 from pyhudi.spark.write_buckets import keep_counts, write_bucketed
 from pyhudi.spark.write_bulk import write_new_files
@@ -45,7 +46,9 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
         if by_groups and not job.spec.auto_keys:
             with spark_errors(job):
                 plan = plan_groups(job, None)
-        with Transaction.begin(old, Action.REPLACE_COMMIT, type_name(job.operation), job.opts) as tx, spark_errors(job):
+        facts = SparkFacts(job.df.sparkSession)
+        begun = Transaction.begin(old, Action.REPLACE_COMMIT, type_name(job.operation), job.opts, facts)
+        with begun as tx, spark_errors(job):
             if job.bucketing is not None:
                 tx.to_inflight(CommitMetadata(type_name(job.operation)))
                 stats = write_bucketed(job, tx.instant, SLICE_SCHEMA.empty_table(), None)

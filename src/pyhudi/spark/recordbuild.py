@@ -17,11 +17,10 @@ from pyhudi.index.locations import group_count
 from pyhudi.index.recordgroups import RecordGroups, new_group_ids
 from pyhudi.merge.filegroup import FileSlice
 from pyhudi.metadata.declare import declare_partitions
-from pyhudi.metadata.deltas import GroupSlice, begin, publish
-from pyhudi.metadata.detach import METADATA_FOLDER
-from pyhudi.metadata.home import FILES, file_group_ids, metadata_timeline
-from pyhudi.metadata.initialize import initial_instant, prepare_folder
-from pyhudi.metadata.undo import forget
+from pyhudi.metadata.deltas import GroupSlice
+from pyhudi.metadata.home import FILES, file_group_ids
+from pyhudi.metadata.initialize import build_partition
+from pyhudi.metadata.upkeep import Upkeep
 from pyhudi.read.merged import slice_context
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import table_schema
@@ -67,21 +66,10 @@ def build_record_index(
     """
     partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
     check_record_index(config, opts)
-    version = config.version
     first = FirstKeys.of(spark, storage, config, opts, data, partitioned=partitioned)
-    active = metadata_timeline(storage, version)
-    instant = initial_instant(active.timeline, data.timeline, version)
-    prepare_folder(storage, PARTITION, first.groups.ids, instant, version)
-    entry = begin(active, instant)
-    try:
-        stats = first.write(instant)
-    except UnsupportedTableError:
-        forget(storage, active.reload(), instant, config)
-        storage.delete_tree(f"{METADATA_FOLDER}/{PARTITION}")
-        raise
-    done = completion() if version >= 8 else None
-    publish(active, entry, stats, version, done, operation="BULK_INSERT_PREPPED")
-    definitions = None if version < 9 else {PARTITION: record_index_definition(partitioned=partitioned)}
+    upkeep = Upkeep(storage, opts, data, completion)
+    build_partition(upkeep, config, PARTITION, first.groups.ids, lambda groups: first.write(groups.instant))
+    definitions = None if config.version < 9 else {PARTITION: record_index_definition(partitioned=partitioned)}
     return declare_partitions(storage, config, [PARTITION], definitions)
 
 

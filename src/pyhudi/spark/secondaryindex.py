@@ -14,12 +14,13 @@ from pyhudi.config import Options, options
 from pyhudi.format.columns import RECORD_KEY
 from pyhudi.index.locations import group_count
 from pyhudi.merge.filegroup import FileSlice, SliceContext
-from pyhudi.metadata.deltas import GroupSlice, begin, publish
+from pyhudi.metadata.deltas import GroupSlice
 from pyhudi.metadata.groups import group_slices
 from pyhudi.metadata.home import file_group_ids, metadata_timeline
 from pyhudi.metadata.indexdelta import IndexDelta
-from pyhudi.metadata.initialize import initial_instant, prepare_folder
+from pyhudi.metadata.initialize import build_partition
 from pyhudi.metadata.secondary import SecondaryIndex, can_be_indexed, secondary_indexes
+from pyhudi.metadata.upkeep import Upkeep
 from pyhudi.read.merged import slice_context
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import schema_after, table_schema
@@ -52,12 +53,8 @@ def build_secondary_index(
     It is not declared here. The caller holds the table's lock. Runs a Spark job.
     """
     first = FirstEntries.of(spark, storage, config, opts, data, index)
-    active = metadata_timeline(storage, config.version)
-    instant = initial_instant(active.timeline, data.timeline, config.version)
-    prepare_folder(storage, index.partition, first.groups, instant, config.version)
-    entry = begin(active, instant)
-    stats = first.write(instant)
-    publish(active, entry, stats, config.version, completion(), operation="BULK_INSERT_PREPPED")
+    upkeep = Upkeep(storage, opts, data, completion)
+    build_partition(upkeep, config, index.partition, first.groups, lambda groups: first.write(groups.instant))
     return len(first.groups)
 
 

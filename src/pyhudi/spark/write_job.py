@@ -20,6 +20,7 @@ from pyhudi.metadata.indexdelta import RECORD_INDEX, IndexDelta
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.spark.expressionindex import expression_delta
 from pyhudi.spark.failures import spark_errors
+from pyhudi.spark.filefacts import SparkFacts
 from pyhudi.spark.indexbeside import delta_beside
 from pyhudi.spark.recorddelta import KeyChanges, index_delta
 from pyhudi.spark.secondaryindex import secondary_delta
@@ -100,7 +101,9 @@ class WriteJob:
         created = self.client is None
         client = self.client or TableMetaClient.create(self.storage, self.config, self.opts)
         try:
-            with Transaction.begin(client, self.action, type_name(self.operation), self.opts) as tx, spark_errors(self):
+            facts = SparkFacts(self.df.sparkSession)
+            begun = Transaction.begin(client, self.action, type_name(self.operation), self.opts, facts)
+            with begun as tx, spark_errors(self):
                 yield tx
         except BaseException:
             if created:

@@ -1,0 +1,123 @@
+"""``python -m bench.firstbuild [files partitions [rows]]``: statistics and bloom filters of a table without a metadata
+table, built by threads and by Spark.
+
+The table's files are links to copies of one small file with ``rows`` rows, so its footers are real, and each file has a
+bloom filter of the usual size (323 kB as text are 430 kB), as full as that many keys make it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from bench.memory_use import Sampler
+from pyhudi.format.footer import BloomOptions
+from pyhudi.format.parquet import BaseFileWriter
+from pyhudi.hudi_table import HudiTable
+from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.meta import add_meta_columns
+from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.timeline.instants import Action
+from pyhudi.timeline.metadata import CommitMetadata, write_stats
+
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("p", pa.string()), *((f"n{i}", pa.int64()) for i in range(10)), ("t", pa.string())]
+)
+INSTANT = "20260101000000001"
+_LINKS = 10_000
+"""Of one copy: file systems allow some ten thousand links to a file."""
+
+
+def make(root: Path, files: int, partitions: int, rows: int) -> None:
+    """A table of version 9 with so many files in so many partitions."""
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "p",
+        "pyhudi.storage.fsync": "none",
+    }
+    HudiTable.create(str(root), options)
+    active = TableMetaClient.open(str(root)).active_timeline()
+    active.create_requested(Action.COMMIT, INSTANT)
+    inflight = active.to_inflight(active.timeline.find(INSTANT, Action.COMMIT))
+    metadata = CommitMetadata("BULK_INSERT", write_stats([]), {"schema": to_avro(SCHEMA, "t")})
+    active.complete(inflight, metadata.encode(9, Action.COMMIT), INSTANT)
+    schema = add_meta_columns(SCHEMA)
+    columns: dict[str, Any] = {field.name: ["x"] * rows for field in schema}
+    columns |= {name: [f"k{i:09d}" for i in range(rows)] for name in ("_hoodie_record_key", "id")}
+    columns |= {f"n{i}": [i] * rows for i in range(10)}
+    data = pa.table(columns, schema=schema)
+    first = root
+    for number in range(files):
+        folder = root / f"p{number % partitions:05d}"
+        if number < partitions:
+            folder.mkdir()
+            (folder / ".hoodie_partition_metadata").write_text(f"commitTime={INSTANT}\npartitionDepth=1\n")
+        path = folder / f"{number:08d}-142c-4d86-8445-86fbbd496c52-0_0-31-38_{INSTANT}.parquet"
+        if number % _LINKS:
+            os.link(first, path)
+            continue
+        first = path
+        with BaseFileWriter(str(path), schema, bloom=BloomOptions()) as writer:
+            writer.write(data)
+
+
+def build(root: str, engine: str) -> None:
+    """Build the indexes, and print what it took."""
+    spark = None
+    if engine == "spark":
+        from pyspark.sql import SparkSession
+
+        import pyhudi
+
+        settings = {"spark.driver.memory": "2g", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "8"}
+        builder = pyhudi.configure_spark(SparkSession.builder).master("local[2]").config(map=settings)
+        spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+        spark.range(10).mapInArrow(lambda batches: batches, "id long").collect()
+    sampler = Sampler(os.getpid())
+    services = HudiTable.for_path(root, {"pyhudi.storage.fsync": "none"}).services
+    for name in ("partition_stats", "bloom_filters"):
+        sampler.take()
+        Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
+        start = time.monotonic()
+        found = services.build_index(name, spark=spark)
+        seconds = time.monotonic() - start
+        peak = sampler.take()
+        print(
+            f"{engine:>7}: {', '.join(found.partitions):<36} {seconds:7.1f} s; MiB: driver {_most_memory():6,.0f}, "
+            f"virtual machine {peak.jvm >> 20:6,}, workers {peak.python >> 20:6,}",
+            flush=True,
+        )
+    sampler.stop()
+
+
+def _most_memory() -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
+
+
+def main() -> int:
+    """Make a table for each engine, and build in another process, so that making it takes no memory there."""
+    if sys.argv[1:2] == ["build"]:
+        build(sys.argv[2], sys.argv[3])
+        return 0
+    given = [int(text) for text in sys.argv[1:]]
+    files, partitions, rows = [*given, *(20_000, 200, 2_000)[len(given) :]]
+    for engine in ("threads", "spark"):
+        with tempfile.TemporaryDirectory() as folder:
+            make(Path(folder) / "t", files, partitions, rows)
+            print(f"{files:,} files in {partitions:,} partitions, {rows:,} keys in each file", flush=True)
+            subprocess.run([sys.executable, "-m", "bench.firstbuild", "build", f"{folder}/t", engine], check=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
