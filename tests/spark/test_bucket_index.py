@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from functools import partial
 from itertools import product
@@ -203,6 +204,30 @@ def test_reads_leave_out_buckets(spark: SparkSession, tmp_path: Path) -> None:
     wrong = HudiTable.for_path(path, {**settings, "hoodie.bucket.index.num.buckets": 512})
     with pytest.raises(ConfigError, match="bucket"):
         wrong.scan(filter=[("id", "=", "k007")]).to_arrow()
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp"])
+def test_keys_that_are_times(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """Days are looked for in their buckets, in whatever form they are asked for; of times nothing is left out."""
+    path = str(tmp_path / "table")
+    days = [dt.datetime(2024, 1, 1, tzinfo=dt.UTC) + dt.timedelta(n) for n in range(12)]
+    df = spark.createDataFrame([(day, "p", 1, "a") for day in days], "id timestamp, part string, ts long, v string")
+    df = df.withColumn("id", df["id"].cast(kind))
+    write(df, path, bucketed("upsert", "COPY_ON_WRITE"))
+    settings = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": BUCKETS}
+    # statistics of the key would leave files out, too
+    table = HudiTable.for_path(path, {**settings, "hoodie.enable.data.skipping": "false"})
+    every = table.scan().plan().tasks.num_rows
+    assert every > 1
+    day = days[5]
+    asked = [day.date(), "2024-01-06"] if kind == "date" else [day, "2024-01-06 00:00:00+00:00"]
+    for value in [*asked, day.replace(tzinfo=None)]:
+        found = table.scan([("id", "=", value)])
+        assert found.to_arrow().num_rows == 1, value
+        sure = kind == "date" and not isinstance(value, dt.datetime)
+        assert found.plan().tasks.num_rows == (1 if sure else every), value
+    assert table.scan([("id", "=", day + dt.timedelta(hours=12))]).to_arrow().num_rows == 0
+    assert table.lookup(asked[:1], by="id").num_rows == 1
 
 
 def test_consistent_hashing(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

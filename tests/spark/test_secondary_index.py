@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.model import Model, Row, frame, options, rows_of
 
-from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.errors import ConfigError, QueryError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.keys import split_secondary_key
 from pyhudi.metadata.table import MetadataTable
@@ -221,6 +222,43 @@ def test_what_a_dead_write_has_put_into_the_index_goes(
     write(frame(spark, rows), path, indexed("upsert", "MERGE_ON_READ"))
     check(path, model)
     assert not HudiTable.for_path(path).validate_metadata().num_rows
+
+
+def test_indexes_of_times(spark: SparkSession, tmp_path: Path) -> None:
+    """Days and times are found in whatever form they are asked for; where zones decide, the index is not asked."""
+    path = str(tmp_path / "table")
+    at = [dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC) + dt.timedelta(n // 2) for n in range(12)]
+    rows = [(f"k{n:03d}", "p", 1, "v", time, time.date()) for n, time in enumerate(at)]
+    columns = "id string, part string, ts long, v string, t timestamp, d date"
+    write(spark.createDataFrame(rows, columns), path, indexed("upsert", "MERGE_ON_READ"))
+    services = HudiTable.for_path(path).services
+    for name, column in (("record_index", ()), ("by_t", "t"), ("by_d", "d")):
+        services.build_index(name, column, options=GROUPS, spark=spark)
+    changed = [("k004", "p", 2, "v", at[0], at[0].date()), ("k100", "p", 2, "v", None, None)]
+    write(spark.createDataFrame(changed, columns), path, indexed("upsert", "MERGE_ON_READ"))
+    table = HudiTable.for_path(path)
+    east = at[0].astimezone(dt.timezone(dt.timedelta(hours=9)))
+    meant = {
+        "t": (at[0], "2024-01-01 12:00:00+00:00", east, pa.scalar(at[0], pa.timestamp("us", "UTC"))),
+        "d": (at[0].date(), "2024-01-01", pa.scalar(at[0].date())),
+    }
+    for column, values in meant.items():
+        for value in values:
+            scan = table.scan([(column, "=", value)], ["id"])
+            assert sorted(scan.to_arrow()["id"].to_pylist()) == ["k000", "k001", "k004"], value
+            assert f"secondary_index_by_{column}: 3 record keys" in scan.plan().skipped, value
+            assert table.lookup([value], ["id"], by=column).num_rows == 3
+    for column, value, found in (
+        ("t", at[0].replace(tzinfo=None), 3),
+        ("d", dt.datetime(2024, 1, 1), 3),
+        ("d", at[0], 0),
+    ):
+        scan = table.scan([(column, "=", value)], ["id"])
+        assert scan.to_arrow().num_rows == found, (column, value)
+        assert "secondary_index" not in str(scan.plan().skipped), (column, value)
+    with pytest.raises(QueryError, match="cannot be compared"):
+        table.scan([("t", "=", dt.date(2024, 1, 1))]).to_arrow()
+    assert table.lookup([at[4], at[10]], ["id"], by="t")["id"].to_pylist().count("k004") == 0
 
 
 def test_a_column_that_changes_its_type(spark: SparkSession, tmp_path: Path) -> None:
