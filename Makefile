@@ -53,7 +53,7 @@ spark4: $(SPARK4_READY) ## the same tests on the newest Spark 4
 	$(SPARK4)/bin/python -m pytest tests/spark
 
 interop: $(READY) ## the real Apache Hudi 0.15, 1.0, 1.2 and hudi-rs against ours, both ways
-	$(PYTHON_IN) -m pytest tests/interop
+	$(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/interop
 
 bench: $(READY) $(SPARK4_READY) ## the benchmark against Apache Hudi, Delta, Iceberg and parquet (BENCH_SF=1)
 	$(PYTHON_IN) -m bench

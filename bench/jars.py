@@ -10,10 +10,13 @@ Only the interoperability tests and the benchmark need them; pyhudi itself uses 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,8 +51,9 @@ def resolve(name: str) -> list[Path]:
         RuntimeError: Maven Central (or the mirror) did not give them; the resolver's last lines are in the message.
     """
     wanted = _files(name)
-    if not all(jar.exists() for jar in wanted):
-        _fetch(name)
+    with _alone():  # else a jar could be found that another process is still fetching
+        if not all(jar.exists() for jar in wanted):
+            _fetch(name)
     missing = [str(jar) for jar in wanted if not jar.exists()]
     if missing:
         raise RuntimeError(f"the resolver ended well but left no {', '.join(missing)}")
@@ -59,6 +63,15 @@ def resolve(name: str) -> list[Path]:
 def class_path(name: str) -> str:
     """The same as one text for ``spark.driver.extraClassPath`` and ``spark.executor.extraClassPath``."""
     return os.pathsep.join(str(jar) for jar in resolve(name))
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One process at a time looks into the cache, and fetches what is missing."""
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with (cache_dir() / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _files(name: str) -> list[Path]:
@@ -72,7 +85,6 @@ def _fetch(name: str) -> None:
     import pyspark
 
     home = Path(pyspark.__file__).parent
-    cache_dir().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         nothing = Path(scratch) / "nothing.py"
         nothing.write_text("")

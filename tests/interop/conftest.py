@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.interop.oracle import Oracle
+from tests.sessions import SMALL
 
 
 class OneAtATime:
@@ -52,16 +53,7 @@ def spark() -> Iterator[Any]:
     import pyhudi
 
     builder = pyhudi.configure_spark(SparkSession.builder)
-    for key, value in {
-        "spark.master": "local[2]",
-        "spark.driver.memory": "2g",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-    }.items():
+    for key, value in {**SMALL, "spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
@@ -81,4 +73,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _release(item: pytest.Item) -> str:
-    return str(item.callspec.params.get("oracle", "")) if isinstance(item, pytest.Function) else ""
+    spec = getattr(item, "callspec", None)  # tests without parameters have none
+    return str(spec.params.get("oracle", "")) if spec is not None else ""

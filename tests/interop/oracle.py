@@ -21,6 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from bench.jars import class_path
 
+from tests.sessions import SMALL
+
 RELEASES = ("0.15.0", "1.0.2", "1.2.0")
 START_SECONDS = 120
 REQUEST_SECONDS = 180
@@ -43,7 +45,7 @@ class OracleInstant:
 class Oracle:
     """One release of Apache Hudi on pyspark 3.5. Use as a context manager."""
 
-    def __init__(self, release: str, *, driver_memory: str = "2g") -> None:
+    def __init__(self, release: str) -> None:
         if release not in RELEASES:
             raise ValueError(f"no such release here: {release!r}; known: {', '.join(RELEASES)}")
         self.release = release
@@ -53,8 +55,8 @@ class Oracle:
         self._log = self._folder / "worker.log"
         jars = class_path(f"hudi-{release}")
         conf = {
+            **SMALL,
             "spark.master": "local[2]",
-            "spark.driver.memory": driver_memory,
             "spark.driver.extraClassPath": jars,
             "spark.executor.extraClassPath": jars,
             "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
@@ -62,17 +64,12 @@ class Oracle:
             "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
             "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
-            "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
         }
         env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         env.pop("SPARK_HOME", None)
-        env["PYSPARK_SUBMIT_ARGS"] = f"--driver-memory {driver_memory} --driver-class-path {jars} pyspark-shell"
+        env["PYSPARK_SUBMIT_ARGS"] = f"--driver-class-path {jars} pyspark-shell"
         self._process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("oracle_worker.py")), json.dumps(conf)],
             stdin=subprocess.PIPE,

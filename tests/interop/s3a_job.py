@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,13 +14,18 @@ import pyhudi
 from pyhudi.spark.session import configure_spark
 
 
-def run(conf: Mapping[str, str], path: str, storage: Mapping[str, str], table_type: str) -> dict[str, Any]:
-    """Write a table twice and read it, with its partitions known to Spark and with real addresses."""
+def run(conf: Mapping[str, str], folder: str, storage: Mapping[str, str], types: Sequence[str]) -> list[dict[str, Any]]:
+    """What `_one` finds for tables of these types."""
     builder = configure_spark(SparkSession.builder.master("local[2]"))
     for key, value in conf.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     pyhudi.activate(spark)
+    return [_one(spark, f"{folder}/{table_type}", storage, table_type) for table_type in types]
+
+
+def _one(spark: SparkSession, path: str, storage: Mapping[str, str], table_type: str) -> dict[str, Any]:
+    """Write a table twice and read it, with its partitions known to Spark and with real addresses."""
     options = {
         **storage,
         "hoodie.table.name": "t",

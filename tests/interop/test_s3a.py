@@ -8,16 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from bench.jars import class_path
 
+from tests.sessions import SMALL
 from tests.unit.storage.s3_server import running_s3_server
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_partitions_on_s3_are_known_to_spark(table_type):
+def test_partitions_on_s3_are_known_to_spark():
     with running_s3_server() as server:
         jars = class_path("hadoop-aws-3.3.4")
         s3a = {
@@ -31,11 +30,11 @@ def test_partitions_on_s3_are_known_to_spark(table_type):
         conf = {
             "spark.driver.extraClassPath": jars,
             "spark.executor.extraClassPath": jars,
-            "spark.ui.enabled": "false",
+            **SMALL,
             **{f"spark.hadoop.fs.s3a.{key}": value for key, value in s3a.items()},
         }
-        path = f"s3a://{server.new_bucket()}/a b/t"
-        given = [json.dumps(value) for value in (conf, path, server.options, table_type)]
+        path = f"s3a://{server.new_bucket()}/a b"
+        given = [json.dumps(value) for value in (conf, path, server.options, ["COPY_ON_WRITE", "MERGE_ON_READ"])]
         env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         env["PYSPARK_SUBMIT_ARGS"] = f"--driver-class-path {jars} pyspark-shell"
         done = subprocess.run(
@@ -44,4 +43,4 @@ def test_partitions_on_s3_are_known_to_spark(table_type):
     assert done.returncode == 0, done.stderr[-4000:]
     found = json.loads(done.stdout.splitlines()[-1])
     rows = [[i, -2 * i if i % 7 == 0 else 2 * i] for i in range(50) if i % 5 == 3]
-    assert found == {"folders": rows, "files": rows, "pruned": True, "addresses": ["viewfs"]}
+    assert found == [{"folders": rows, "files": rows, "pruned": True, "addresses": ["viewfs"]}] * 2

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from tests.sessions import SMALL
 
 import pyhudi
 from pyhudi.spark.java import ensure_java
@@ -18,23 +19,19 @@ def run(folder: Path) -> list[Any]:
     """The rows of tables of both types, with and without the names of columns in folders, after an upsert."""
     ensure_java()
     builder = configure_spark(SparkSession.builder.master("local-cluster[1,2,1024]"))
-    spark = (
-        builder.config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
+    executors = {"spark.executor.extraJavaOptions": SMALL["spark.driver.extraJavaOptions"]}
+    for key, value in {**SMALL, **executors, "spark.sql.shuffle.partitions": "2"}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
     pyhudi.activate(spark)
     answers = []
-    for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
-        for hive in ("false", "true"):
-            path = str(folder / f"{table_type}-{hive}")
-            _write(spark, path, table_type, hive)
-            rows = spark.read.format("hudi").load(path)
-            answers.append(
-                [list(row) for row in rows.where("p = '3' or p = '4'").select("id", "v").orderBy("id").collect()]
-            )
+    for table_type, hive in (("COPY_ON_WRITE", "false"), ("MERGE_ON_READ", "false"), ("MERGE_ON_READ", "true")):
+        path = str(folder / f"{table_type}-{hive}")
+        _write(spark, path, table_type, hive)
+        rows = spark.read.format("hudi").load(path)
+        answers.append(
+            [list(row) for row in rows.where("p = '3' or p = '4'").select("id", "v").orderBy("id").collect()]
+        )
     return answers
 
 
