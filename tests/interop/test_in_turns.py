@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import every_second
 from tests.interop.both import OURS, THEIRS, Both
 from tests.interop.oracle import Oracle
 from tests.interop.pairwise import pairwise
@@ -60,7 +61,7 @@ def _sides(scenario: Scenario) -> tuple[str, str]:
     return (OURS, THEIRS) if scenario.ours_first else (THEIRS, OURS)
 
 
-@pytest.mark.parametrize(("oracle", "scenario"), _cases(LONG), indirect=["oracle"])
+@pytest.mark.parametrize(("oracle", "scenario"), every_second(_cases(LONG)), indirect=["oracle"])
 def test_nine_commits(oracle: Oracle, scenario: Scenario, spark: Any, tmp_path: Path) -> None:
     both = Both(scenario, tmp_path / "table", oracle, spark)
     sides = _sides(scenario)
@@ -84,7 +85,7 @@ def test_nine_commits(oracle: Oracle, scenario: Scenario, spark: Any, tmp_path: 
     both.check_hudi_rs()
 
 
-@pytest.mark.parametrize(("oracle", "scenario"), _cases(SHORT), indirect=["oracle"])
+@pytest.mark.parametrize(("oracle", "scenario"), every_second(_cases(SHORT)), indirect=["oracle"])
 def test_each_reads_and_changes_what_the_other_wrote(
     oracle: Oracle, scenario: Scenario, spark: Any, tmp_path: Path
 ) -> None:

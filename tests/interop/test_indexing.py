@@ -12,8 +12,10 @@ from pyspark.sql import SparkSession
 
 from pyhudi.hudi_table import HudiTable
 from pyhudi.services import indexrun
+from tests.cases import seldom
 from tests.interop.in_turns import OPTIONS, SIMPLE, VERSIONS, InTurns, rows
 from tests.interop.oracle import Oracle
+from tests.interop.test_secondary_index import entries
 from tests.spark.test_record_index import places, real_places
 
 LOCK = {
@@ -31,7 +33,7 @@ WANTED = {"record_index": RECORDS, "bloom_filters": BLOOM}
 SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true", **RECORDS}
 CASES = [
     ("0.15.0", "MERGE_ON_READ", "record_index", "bloom_filters"),
-    ("1.0.2", "COPY_ON_WRITE", "bloom_filters", "record_index"),
+    seldom(("1.0.2", "COPY_ON_WRITE", "bloom_filters", "record_index")),
     ("1.2.0", "MERGE_ON_READ", "record_index", "bloom_filters"),
 ]
 
@@ -105,3 +107,69 @@ def _check(both: InTurns, *indexes: str) -> None:
         assert {key for key, _ in places(path)} == set(both.model)
     keys = ["k003", "k007", "k044"]
     assert sorted(table.lookup(keys, ["id"])["id"].to_pylist()) == [key for key in keys if key in both.model]
+
+
+UPPER: dict[str, Any] = {"using": "column_stats", "index_options": {"expr": "upper"}}
+NAMED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "secondary_index_by_v": ("by_v", "v", {}),
+    # of a column of its own: Apache Hudi takes its values for those of the column itself
+    "expr_index_upper_id": ("upper_id", "id", UPPER),
+}
+NAMED_CASES = [
+    seldom(("1.0.2", "COPY_ON_WRITE", "expr_index_upper_id")),
+    ("1.2.0", "MERGE_ON_READ", "secondary_index_by_v"),
+]
+
+
+@pytest.mark.parametrize(("oracle", "table_type", "index"), NAMED_CASES, indirect=["oracle"])
+def test_apache_hudi_builds_what_is_planned_here(
+    oracle: Oracle, table_type: str, index: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    kind = {
+        "hoodie.metadata.enable": "true",
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.embed.timeline.server": "true",
+        "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.compact.inline": "false",
+    }
+    both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **RECORDS, **kind})
+    path, clock = str(both.path), count(1)
+
+    def write(side: str, start: int, stop: int, operation: str = "upsert") -> None:
+        ts = next(clock)
+        both.write(side, rows(start, stop, ts, f"{side} {ts}"), operation)
+
+    write("theirs", 0, 20)
+    write("ours", 10, 25)
+    services = HudiTable.for_path(path).services
+    groups = {name: value for name, value in RECORDS.items() if "count" in name}
+    name, column, more = NAMED[index]
+    planned = services.schedule_index(name, column, options=groups, **more)
+    write("ours", 20, 30)
+    assert planned.partitions == (index,)
+    oracle.index(path, {**both.options, **LOCK}, instant=planned.instant)
+    _check_named(both, index)
+
+
+def _check_named(both: InTurns, *indexes: str) -> None:
+    """The indexes are in use on both sides, and say what is in the table."""
+    path = str(both.path)
+    table = HudiTable.for_path(path)
+    assert not table.config.metadata_partitions_inflight
+    assert set(indexes) <= set(both.oracle.metadata_partitions(path))
+    assert not table.validate_metadata().num_rows
+    if "secondary_index_by_v" in indexes:
+        assert entries(both.path) == sorted(((row[4], row[0]) for row in both.model.values()), key=repr)
+    asked = {
+        f"v = '{value}'": lambda row, value=value: row[4] == value for value in {r[4] for r in both.model.values()}
+    }
+    keys = ["k003", "k024", "k044"]
+    asked |= {f"upper(id) = '{key.upper()}'": lambda row, key=key: row[0] == key for key in keys}
+    for where, meets in asked.items():
+        wanted = sorted(row[0] for row in both.model.values() if meets(row))
+        theirs = both.oracle.read(path, SKIPPING, where=where)
+        assert sorted(theirs["id"].to_pylist()) == wanted, where
+        scan = table.scan(where, ["id"])
+        assert sorted(row.id for row in scan.to_spark(both.spark).collect()) == wanted, where
+        (used,) = (name for name in NAMED if (name == "expr_index_upper_id") == where.startswith("upper"))
+        assert used not in indexes or used in str(scan.plan().skipped), where

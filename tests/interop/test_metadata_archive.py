@@ -12,6 +12,7 @@ from pyhudi.metadata.home import metadata_layout, metadata_timeline
 from pyhudi.metadata.sources import CACHE
 from pyhudi.storage import open_storage
 from pyhudi.timeline.history import read_history
+from tests.cases import seldom
 from tests.interop.in_turns import OPTIONS, SIMPLE, VERSIONS, InTurns, rows
 from tests.interop.oracle import Oracle
 
@@ -27,7 +28,7 @@ ON = {"hoodie__archive__automatic": "true"}
 SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
 
 
-@pytest.mark.parametrize("oracle", ["1.0.2", "1.2.0"], indirect=True)
+@pytest.mark.parametrize("oracle", [seldom("1.0.2"), "1.2.0"], indirect=True)
 def test_in_turns(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     kind = {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
     both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **ARCHIVAL, **kind})

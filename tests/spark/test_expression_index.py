@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.cases import seldom
 
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, UnsupportedTableError
@@ -109,7 +110,10 @@ class Table:
         self.asked("lower(name) is not null", lambda row: row[5] is not None)
 
 
-@pytest.mark.parametrize(("table_type", "version"), [("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 9), ("MERGE_ON_READ", 8)])
+CASES = [("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 9), seldom(("MERGE_ON_READ", 8))]
+
+
+@pytest.mark.parametrize(("table_type", "version"), CASES)
 def test_indexes_go_along_with_every_write(spark: SparkSession, tmp_path: Path, table_type: str, version: int) -> None:
     one = Table(spark, tmp_path / "table", table_type, version)
     one.write("bulk_insert", rows(range(8), 1))
@@ -259,7 +263,9 @@ def test_what_cannot_be_kept_is_taken_out_of_use(spark: SparkSession, tmp_path: 
     # a function of the session that hides Spark's
     one.spark = spark.newSession()
     one.spark.udf.register("from_unixtime", lambda *_: "mine")
-    assert one.table.scan("from_unixtime(sec) = 'mine'").to_spark(one.spark).count() == len(one.model)
+    is_hidden = one.spark.range(1).selectExpr("from_unixtime(id)").collect() == [("mine",)]  # not on newer Sparks
+    found = one.table.scan("from_unixtime(sec) = 'mine'").to_spark(one.spark).count()
+    assert found == (len(one.model) if is_hidden else 0)
     assert one.table.scan("from_unixtime(sec) = 'mine'").to_spark(spark).count() == 0
     with pytest.raises(ConfigError, match="a function of its own by the name of from_unixtime"):
         build("twice", "sec", using="column_stats", index_options={"expr": "from_unixtime"}, spark=one.spark)

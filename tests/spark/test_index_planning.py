@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.cases import seldom
 from tests.spark.model import Model, Row, by_event_time, frame, rows_of
 from tests.spark.test_record_index import places, real_places
 from tests.spark.test_secondary_index import VALUES, batch, entries
@@ -29,7 +30,7 @@ MOVES = {"hoodie__simple__index__update__partition__path": True, "hoodie__index_
 GROUPS = {"hoodie.metadata.record.index.min.filegroup.count": 3}
 
 
-@pytest.mark.parametrize(("table_type", "version"), [("MERGE_ON_READ", 9), ("MERGE_ON_READ", 6)])
+@pytest.mark.parametrize(("table_type", "version"), [("MERGE_ON_READ", 9), seldom(("MERGE_ON_READ", 6))])
 def test_writes_beside(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int
 ) -> None:
@@ -136,7 +137,7 @@ def check_expression(path: str, spark: SparkSession) -> None:
     assert "expr_index_upper_v" in str(scan.plan().skipped)
 
 
-@pytest.mark.parametrize("name", ["by_v", "upper_v"])
+@pytest.mark.parametrize("name", [seldom("by_v"), "upper_v"])
 def test_who_builds_and_dies(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Writers go on and tell what is half-built; who runs the plan again builds all of it. A write of ours that has
     nothing to tell is not suspected, one of others that knows nothing of the index is."""

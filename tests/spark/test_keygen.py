@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
+from tests.cases import seldom
 from tests.keys import FakeConfig
 
 from pyhudi.errors import ConfigError, RecordKeyError, SchemaMismatchError
@@ -275,7 +276,7 @@ PATTERNS = {
 }
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize("zone", [seldom("UTC"), "America/New_York"])
 def test_timestamp_generator(spark: SparkSession, zone: str) -> None:
     cases = NUMBERS + TEXTS
     longest = max(len(case[2]) for case in cases)

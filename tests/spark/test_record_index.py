@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.cases import seldom
 from tests.spark.model import Model, Row, by_event_time, frame, options, rows_of
 from tests.spark.model import batch as records
 
@@ -74,7 +75,7 @@ def groups(path: str) -> dict[str, int]:
 CASES = [
     ("COPY_ON_WRITE", 9, {}),
     ("MERGE_ON_READ", 6, {}),
-    ("COPY_ON_WRITE", 9, {"hoodie__index__type": "RECORD_LEVEL_INDEX", **PARTITIONED}),
+    seldom(("COPY_ON_WRITE", 9, {"hoodie__index__type": "RECORD_LEVEL_INDEX", **PARTITIONED})),
     ("MERGE_ON_READ", 9, {"hoodie__index__type": "RECORD_LEVEL_INDEX", **PARTITIONED}),
     ("COPY_ON_WRITE", 9, {**BUCKETS, **PARTITIONED}),
     ("MERGE_ON_READ", 9, {**BUCKETS}),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from tests.cases import seldom
 from tests.spark.model import frame, options, rows_of, tree
 
 from pyhudi.config import Options
@@ -158,7 +159,7 @@ def test_the_next_writer_rolls_back_what_a_dead_one_logged(
         assert not [name for name in tree(path) if "p9" in name and name.endswith(".parquet")]
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_columns_that_another_writer_adds_meanwhile(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

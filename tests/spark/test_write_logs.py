@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.cases import seldom
 from tests.spark.model import SCHEMA, Model, Row, Steps, batch, frame, options, rows_of
 from tests.tables import HandMadeTable
 
@@ -56,7 +57,7 @@ def stats_of(path: Path | str, result: WriteResult) -> list[dict[str, Any]]:
     return list(active.commit_metadata(instant).stats.to_pylist())
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("version", [6, seldom(8), 9])
 def test_all_operations_one_after_the_other(spark: SparkSession, tmp_path: Path, version: int) -> None:
     path = str(tmp_path / "table")
     step = Steps(spark, path, lambda operation, **extra: merge_on_read(operation, version, **extra))
