@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class InTurns:
     ) -> None:
         self.path, self.oracle, self.spark, self.options = path, oracle, spark, options
         self.model: dict[Any, Row] = {}
-        self._by_partition = by_partition
+        self._by_partition, self._times = by_partition, count(1)
 
     def write(self, side: str, found: list[Row], operation: str = "upsert", **more: str) -> None:
         """Write rows by ``theirs`` or ``ours``; dots of further options are double underscores."""
@@ -67,6 +68,11 @@ class InTurns:
                 self.model.pop(key, None)
             else:
                 self.model[key] = row
+
+    def write_keys(self, side: str, start: int, stop: int, operation: str = "upsert") -> None:
+        """Write `rows` of these keys by ``theirs`` or ``ours``, later than all before."""
+        ts = next(self._times)
+        self.write(side, rows(start, stop, ts, f"{side} {ts}"), operation)
 
     def check(self, options: dict[str, str] | None = None, keys: tuple[str, ...] = ()) -> None:
         """Both sides see the rows of the model, and find those of some keys by these."""

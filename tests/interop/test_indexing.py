@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyhudi.hudi_table import HudiTable
 from pyhudi.services import indexrun
 from tests.cases import seldom
-from tests.interop.in_turns import OPTIONS, SIMPLE, VERSIONS, InTurns, rows
+from tests.interop.in_turns import OPTIONS, SIMPLE, VERSIONS, InTurns
 from tests.interop.oracle import Oracle
 from tests.interop.test_secondary_index import entries
 from tests.spark.test_record_index import places, real_places
@@ -51,11 +50,7 @@ def test_in_turns(
     """``ours`` is the index that they plan and we build, ``theirs`` the other one."""
     kind = {"hoodie.metadata.enable": "true", "hoodie.datasource.write.table.type": table_type}
     both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **kind})
-    path, clock = str(both.path), count(1)
-
-    def write(side: str, start: int, stop: int, operation: str = "upsert") -> None:
-        ts = next(clock)
-        both.write(side, rows(start, stop, ts, f"{side} {ts}"), operation)
+    path, write = str(both.path), both.write_keys
 
     write("theirs", 0, 20)
     write("ours", 10, 25)
@@ -133,11 +128,7 @@ def test_apache_hudi_builds_what_is_planned_here(
         "hoodie.compact.inline": "false",
     }
     both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **RECORDS, **kind})
-    path, clock = str(both.path), count(1)
-
-    def write(side: str, start: int, stop: int, operation: str = "upsert") -> None:
-        ts = next(clock)
-        both.write(side, rows(start, stop, ts, f"{side} {ts}"), operation)
+    path, write = str(both.path), both.write_keys
 
     write("theirs", 0, 20)
     write("ours", 10, 25)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyhudi.errors import FormatError
 from pyhudi.format.bounds import BoundsRecorder, NanWatch
 from pyhudi.format.footer import BloomOptions, Footer, KeyRecorder
+from pyhudi.format.leftopen import LeftOpen
 from pyhudi.schema.columns import RECORD_KEY
 
 _FIRST_RATIO = 0.3
@@ -193,32 +194,11 @@ class FileWriter(ABC):
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
-class _LeftOpen:
-    """A binary file that pyarrow may write to but not close."""
-
-    closed = False
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def write(self, data: bytes) -> None:
-        self._file.write(data)
-
-    def tell(self) -> int:
-        return int(self._file.tell())
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        """Leave the file open: its owner closes it."""
-
-
 def _open(sink: Any) -> Any:
     if isinstance(sink, pa.NativeFile):
         return sink
     if hasattr(sink, "write"):
-        return pa.PythonFile(_LeftOpen(sink), mode="w")
+        return pa.PythonFile(LeftOpen(sink), mode="w")
     return pa.OSFile(str(sink), mode="wb")
 
 

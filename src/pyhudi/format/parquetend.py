@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from pyhudi.format.compactthrift import Struct, read_struct, write_struct
+from pyhudi.format.leftopen import LeftOpen
 
 _MAGIC = b"PAR1"
 # field numbers of parquet.thrift
@@ -19,13 +20,11 @@ _COLUMN_INDEX = (6, 7)
 _ENDS = (1, 2, 5, 6, 7, 8)
 
 
-class EndKept:
-    """A binary file to write, the end of which is kept back from `keep_back` on."""
-
-    closed = False
+class EndKept(LeftOpen):
+    """A file to write, the end of which is kept back from `keep_back` on."""
 
     def __init__(self, file: Any) -> None:
-        self._file = file
+        super().__init__(file)
         self._end: bytearray | None = None
 
     def keep_back(self) -> None:
@@ -39,18 +38,12 @@ class EndKept:
 
     def write(self, data: bytes) -> None:
         if self._end is None:
-            self._file.write(data)
+            super().write(data)
         else:
             self._end += data
 
     def tell(self) -> int:
-        return int(self._file.tell()) + len(self._end or b"")
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        """Leave the file open: its owner closes it."""
+        return super().tell() + len(self._end or b"")
 
 
 def without_ends(end: bytes, columns: Collection[str]) -> bytes:

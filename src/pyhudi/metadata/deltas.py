@@ -1,6 +1,6 @@
 """Files and instants of the metadata table: what one delta commit, or the first one of a partition, leaves.
 
-The files of large partitions are written by tasks (`write_group_delta`, `write_group_base`), wherever those run; the
+The files of large partitions are written by tasks (`GroupFiles`), wherever those run; the
 driver then publishes one delta commit that names all of them (`publish`).
 """
 
@@ -19,7 +19,7 @@ from pyhudi.format.filenames import base_file_name, log_file_name, next_log_vers
 from pyhudi.format.hfilewriter import HFileWriter, write_hfile
 from pyhudi.format.log.block import BlockType, Header
 from pyhudi.format.log.encodedeletes import delete_content
-from pyhudi.format.log.frame import frame
+from pyhudi.format.log.frame import Buffer, Frame, frame
 from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.metadata.keys import group_of
 from pyhudi.metadata.records import record_schema
@@ -37,8 +37,11 @@ TOLD = "pyhudi.told"
 INIT_TOKEN = "0-0-0"
 """Write token of the log files that make file groups exist."""
 
+Stat = dict[str, Any]
+
 _NO_KEYS = pa.array([], pa.string())
 _NO_VALUES = pa.array([], pa.binary())
+_NO_TIME = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0}
 
 
 def new_token() -> str:
@@ -58,6 +61,12 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.keys) + len(self.deletes)
+
+    def sorted(self) -> tuple[pa.Array, pa.Array]:
+        """Keys (bytes) and values in the order of an HFile."""
+        keys = self.keys.cast(pa.binary())
+        order = pc.sort_indices(keys)
+        return keys.take(order), self.values.take(order)
 
     def by_group(self, groups: int) -> dict[int, Records]:
         """The records of each file group that has some, by the number of the group."""
@@ -93,123 +102,99 @@ class GroupSlice:
         return cls(file_id, base_instant, next_log_version(names, file_id, base_instant))
 
 
-def write_group_delta(
-    storage: Storage,
-    partition: str,
-    where: GroupSlice,
-    instant: str,
-    version: int,
-    records: Records,
-    *,
-    token: str | None = None,
-) -> dict[str, Any]:
-    """Write one log file of the metadata table: an HFile block, and a delete block if there are deletes.
+@dataclass(frozen=True, slots=True)
+class GroupFiles:
+    """Writes files of the file groups of one partition of the metadata table at an instant of it, wherever that runs.
 
-    ``storage`` is that of the table described, ``version`` its table version, ``token`` tells attempts of tasks apart
-    (None: a new one). The result is the file's write stat. Nobody sees the file before its delta commit is published.
+    ``storage`` is that of the table described, ``version`` its table version. A ``token`` tells attempts of tasks apart
+    (None: a new one). Results are write stats. Nobody sees the files before the instant is published.
     """
-    schema = record_schema(version)
-    headers = {Header.INSTANT_TIME: instant, Header.SCHEMA: schema}
-    parts = []
-    if len(records.keys) or not len(records.deletes):
-        keys, values = _sorted(records.keys, records.values)
-        parts.append(frame(BlockType.HFILE_DATA, headers, [write_hfile(keys, values, schema=schema)]))
-    if len(records.deletes):
-        parts.append(frame(BlockType.DELETE, headers, _deletes(records.deletes, partition, version)))
-    name = where.log_name(instant, token or new_token(), version)
-    path = join_path(METADATA_FOLDER, partition, name)
-    data = b"".join(bytes(part) for block in parts for part in block.parts)
-    storage.write(path, data)
-    return {
-        "fileId": where.file_id,
-        "path": join_path(partition, name),
-        "partitionPath": partition,
-        "prevCommit": where.base_instant or instant,
-        "numWrites": len(records.keys),
-        "numUpdateWrites": len(records.keys),
-        "numDeletes": len(records.deletes),
-        "totalWriteBytes": len(data),
-        "fileSizeInBytes": len(data),
-        "logVersion": where.log_version,
-        "logOffset": 0,
-        "baseFile": "",
-        "logFiles": [name],
-        "runtimeStats": _NO_TIME,
-    }
 
+    storage: Storage
+    partition: str
+    instant: str
+    version: int
 
-def write_group_base(
-    storage: Storage,
-    partition: str,
-    file_id: str,
-    instant: str,
-    version: int,
-    records: Records,
-    *,
-    token: str | None = None,
-    previous: str | None = None,
-) -> dict[str, Any]:
-    """Write one base file of the metadata table; the result is its write stat. ``previous`` is the instant of the base
-    file that it replaces."""
-    entries = _sorted(records.keys, records.values)
-    return write_sorted_base(storage, partition, file_id, instant, version, [entries], token=token, previous=previous)
+    def write(self, where: GroupSlice, records: Records, *, first: bool, token: str) -> Stat:
+        """Write what a file group gets from a task: its ``first`` base file, else a log file."""
+        if first:
+            return self.write_base(where.file_id, records, token=token)
+        return self.write_log(where, records, token=token)
 
+    def write_log(self, where: GroupSlice, records: Records, *, token: str | None = None) -> Stat:
+        """Write one log file: an HFile block, and a delete block if there are deletes."""
+        schema = record_schema(self.version)
+        headers = {Header.INSTANT_TIME: self.instant, Header.SCHEMA: schema}
+        blocks = []
+        if len(records.keys) or not len(records.deletes):
+            keys, values = records.sorted()
+            blocks.append(frame(BlockType.HFILE_DATA, headers, [write_hfile(keys, values, schema=schema)]))
+        if len(records.deletes):
+            blocks.append(frame(BlockType.DELETE, headers, self._deletes(records.deletes)))
+        name = where.log_name(self.instant, token or new_token(), self.version)
+        size = self._write_blocks(name, blocks)
+        return self._stat(where.file_id, name, len(records.keys), size) | {
+            "prevCommit": where.base_instant or self.instant,
+            "numUpdateWrites": len(records.keys),
+            "numDeletes": len(records.deletes),
+            "logVersion": where.log_version,
+            "logOffset": 0,
+            "baseFile": "",
+            "logFiles": [name],
+        }
 
-def write_sorted_base(
-    storage: Storage,
-    partition: str,
-    file_id: str,
-    instant: str,
-    version: int,
-    entries: Iterable[tuple[pa.Array, pa.Array]],
-    *,
-    token: str | None = None,
-    previous: str | None = None,
-) -> dict[str, Any]:
-    """Write one base file like `write_group_base`, of keys and values that come in the order of an HFile, some at a
-    time. Memory: what comes at a time."""
-    name = base_file_name(file_id, token or new_token(), instant, "hfile")
-    with storage.open_output(join_path(METADATA_FOLDER, partition, name)) as sink:
-        writer = HFileWriter(sink.write, schema=record_schema(version))
-        for keys, values in entries:
-            writer.add(keys, values)
-        writer.finish()
-    stat = {
-        "fileId": file_id,
-        "path": join_path(partition, name),
-        "partitionPath": partition,
-        "numWrites": writer.count,
-        "numInserts": writer.count,
-        "totalWriteBytes": writer.size,
-        "fileSizeInBytes": writer.size,
-        "runtimeStats": _NO_TIME,
-    }
-    return stat if previous is None else stat | {"prevCommit": previous}
+    def write_base(
+        self, file_id: str, records: Records, *, token: str | None = None, previous: str | None = None
+    ) -> Stat:
+        """Write one base file. ``previous`` is the instant of the base file that it replaces."""
+        return self.write_sorted(file_id, [records.sorted()], token=token, previous=previous)
 
+    def write_sorted(
+        self,
+        file_id: str,
+        entries: Iterable[tuple[pa.Array, pa.Array]],
+        *,
+        token: str | None = None,
+        previous: str | None = None,
+    ) -> Stat:
+        """Write one base file like `write_base`, of keys and values that come in the order of an HFile, some at a time.
+        Memory: what comes at a time."""
+        name = base_file_name(file_id, token or new_token(), self.instant, "hfile")
+        with self.storage.open_output(self._path(name)) as sink:
+            writer = HFileWriter(sink.write, schema=record_schema(self.version))
+            for keys, values in entries:
+                writer.add(keys, values)
+            writer.finish()
+        stat = self._stat(file_id, name, writer.count, writer.size) | {"numInserts": writer.count}
+        return stat if previous is None else stat | {"prevCommit": previous}
 
-def write_group(
-    storage: Storage,
-    partition: str,
-    where: GroupSlice,
-    instant: str,
-    version: int,
-    records: Records,
-    *,
-    first: bool,
-    token: str,
-) -> dict[str, Any]:
-    """Write what a file group gets from a task: its ``first`` base file, else a log file; the result is its write
-    stat."""
-    if first:
-        return write_group_base(storage, partition, where.file_id, instant, version, records, token=token)
-    return write_group_delta(storage, partition, where, instant, version, records, token=token)
+    def open_group(self, file_id: str) -> None:
+        """Write the log file that makes a file group exist before it has records: an empty delete block."""
+        block = frame(BlockType.DELETE, {Header.INSTANT_TIME: self.instant}, self._deletes(_NO_KEYS))
+        self._write_blocks(log_file_name(file_id, self.instant, 1, INIT_TOKEN), [block])
 
+    def _write_blocks(self, name: str, blocks: Iterable[Frame]) -> int:
+        data = b"".join(bytes(part) for block in blocks for part in block.parts)
+        self.storage.write(self._path(name), data)
+        return len(data)
 
-def write_init_log(storage: Storage, partition: str, file_id: str, instant: str, version: int) -> None:
-    """Write the log file that makes a file group exist before it has records: an empty delete block."""
-    block = frame(BlockType.DELETE, {Header.INSTANT_TIME: instant}, _deletes(_NO_KEYS, partition, version))
-    name = log_file_name(file_id, instant, 1, INIT_TOKEN)
-    storage.write(join_path(METADATA_FOLDER, partition, name), b"".join(bytes(part) for part in block.parts))
+    def _deletes(self, keys: pa.Array) -> list[Buffer]:
+        partitions = pa.repeat(pa.scalar(self.partition), len(keys))
+        return delete_content(pa.table({RECORD_KEY: keys, PARTITION_PATH: partitions}), pa.schema([]), self.version)
+
+    def _path(self, name: str) -> str:
+        return join_path(METADATA_FOLDER, self.partition, name)
+
+    def _stat(self, file_id: str, name: str, writes: int, size: int) -> Stat:
+        return {
+            "fileId": file_id,
+            "path": join_path(self.partition, name),
+            "partitionPath": self.partition,
+            "numWrites": writes,
+            "totalWriteBytes": size,
+            "fileSizeInBytes": size,
+            "runtimeStats": _NO_TIME,
+        }
 
 
 def begin(active: ActiveTimeline, instant: str, action: str = Action.DELTA_COMMIT, plan: bytes = b"") -> Instant:
@@ -239,18 +224,3 @@ def publish(
         extra[TOLD] = ",".join(sorted(told))
     metadata = CommitMetadata(operation, table, extra, compacted=compacted)
     return active.complete(entry, metadata.encode(version, entry.action), completion if version >= 8 else None)
-
-
-_NO_TIME = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0}
-
-
-def _sorted(keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Keys with values in the order of an HFile."""
-    rows = keys.cast(pa.binary())
-    order = pc.sort_indices(rows)
-    return rows.take(order), values.take(order)
-
-
-def _deletes(keys: pa.Array, partition: str, version: int) -> list[Any]:
-    table = pa.table({RECORD_KEY: keys, PARTITION_PATH: pa.repeat(pa.scalar(partition), len(keys))})
-    return list(delete_content(table, pa.schema([]), version))

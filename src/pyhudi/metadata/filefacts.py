@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.filenames import LOG
 from pyhudi.metadata.changes import bloom_records, column_stats_records
-from pyhudi.metadata.deltas import Records, write_group_base, write_sorted_base
+from pyhudi.metadata.deltas import GroupFiles, Records, Stat
 from pyhudi.metadata.filestats import BOUNDS, blooms_of_files, bounds_of_files
 from pyhudi.metadata.keys import bloom_filter_keys, group_of
 
@@ -30,7 +30,6 @@ FILE_FIELDS = (PARTITION, "name", "path", "kind")
 FILTERS_TOGETHER = 64
 """Bloom filters that are held at a time; one may take some 100 kB."""
 
-Stat = dict[str, Any]
 Entries = Iterable[tuple[pa.Array, pa.Array]]
 """Keys and values, some at a time, in the order of an HFile."""
 
@@ -70,20 +69,15 @@ class FileRecords:
 
 @dataclass(frozen=True, slots=True)
 class FirstGroups:
-    """The file groups of a partition of the metadata table that gets its first base files, at an instant of it."""
+    """The file groups (``ids``) of a partition of the metadata table that gets its first base files."""
 
-    storage: Storage
-    version: int
-    partition: str
+    files: GroupFiles
     ids: Sequence[str]
-    instant: str
 
     def write(self, records: Records) -> list[Stat]:
         """Write base files of these records; returns their write stats."""
-        return [
-            write_group_base(self.storage, self.partition, self.ids[n], self.instant, self.version, part)
-            for n, part in sorted(records.by_group(len(self.ids)).items())
-        ]
+        parts = records.by_group(len(self.ids))
+        return [self.files.write_base(self.ids[n], part) for n, part in sorted(parts.items())]
 
     def write_sorted(self, number: int, entries: Entries) -> Stat | None:
         """Write the base file of one group; returns its write stat. None: there are no entries, so there is no file."""
@@ -91,8 +85,7 @@ class FirstGroups:
         first = next(some, None)
         if first is None:
             return None
-        every = chain([first], some)
-        return write_sorted_base(self.storage, self.partition, self.ids[number], self.instant, self.version, every)
+        return self.files.write_sorted(self.ids[number], chain([first], some))
 
 
 class FileFacts(Protocol):

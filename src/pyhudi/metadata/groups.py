@@ -9,13 +9,25 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptTableError
 from pyhudi.format.filenames import BASE, LOG, parse_names, split_paths
-from pyhudi.metadata.deltas import GroupSlice
+from pyhudi.metadata.deltas import GroupFiles, GroupSlice, Records, Stat
 from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.storage import join_path
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.timeline.timeline import Timeline
+
+
+def write_logs(files: GroupFiles, metadata: Timeline, records: Records) -> list[Stat]:
+    """Write the records of a partition, a log file for each file group that has some; returns their write stats.
+
+    ``metadata`` is the metadata table's timeline.
+
+    Raises:
+        CorruptTableError: the partition has no files.
+    """
+    groups = group_slices(files.storage, metadata, files.partition, files.version)
+    return [files.write_log(groups[number], part) for number, part in records.by_group(len(groups)).items()]
 
 
 def group_slices(storage: Storage, metadata: Timeline, partition: str, version: int) -> list[GroupSlice]:

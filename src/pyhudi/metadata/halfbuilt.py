@@ -20,6 +20,7 @@ from pyhudi.errors import CorruptInstantError, MetadataTableError
 from pyhudi.format.filenames import parse_names, split_paths
 from pyhudi.metadata.declare import announce_partitions, declare_partitions, drop_partitions, withdraw_partitions
 from pyhudi.metadata.definitions import Definitions
+from pyhudi.metadata.deltas import GroupFiles
 from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.metadata.home import metadata_timeline
 from pyhudi.metadata.initialize import prepare_folder
@@ -48,7 +49,7 @@ def begin_build(
     The metadata table's timeline says nothing of it yet: writers of Apache Hudi roll back what is pending there.
     """
     for partition, ids in groups.items():
-        prepare_folder(storage, partition, ids, instant, config.version)
+        prepare_folder(GroupFiles(storage, partition, instant, config.version), ids)
     return announce_partitions(storage, config, list(groups), definitions)
 
 

@@ -22,7 +22,7 @@ RECORD_INDEX = "record_index"
 @dataclass(frozen=True, slots=True)
 class IndexDelta:
     """What the writer has done by itself for partitions of the metadata table that are not maintained there: their
-    names, and the stats of the files that were written for them (`pyhudi.metadata.deltas.write_group_delta`).
+    names, and the stats of the files that were written for them (`pyhudi.metadata.deltas.GroupFiles`).
 
     ``late`` does the same for indexes that were built, or begun, meanwhile, and are named to it; while the table's lock
     is held.

@@ -19,10 +19,10 @@ from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, HudiError
 from pyhudi.format.filenames import BASE, LOG, split_paths
 from pyhudi.metadata.changes import FILE_COLUMNS, file_records, partition_stats_records
-from pyhudi.metadata.deltas import begin, publish, write_init_log
+from pyhudi.metadata.deltas import GroupFiles, Stat, begin, publish
 from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.metadata.expressions import is_expression
-from pyhudi.metadata.filefacts import PARTITION, FileFacts, FileRecords, FirstGroups, Stat
+from pyhudi.metadata.filefacts import PARTITION, FileFacts, FileRecords, FirstGroups
 from pyhudi.metadata.filestats import BOUNDS
 from pyhudi.metadata.home import (
     BLOOM_FILTERS,
@@ -103,10 +103,11 @@ def build_partition(
     version, storage = config.version, upkeep.storage
     active = upkeep.own_timeline(config)
     instant = initial_instant(active.timeline, upkeep.data.timeline, version)
-    ids = prepare_folder(storage, partition, groups, instant, version)
+    files = GroupFiles(storage, partition, instant, version)
+    ids = prepare_folder(files, groups)
     entry = begin(active, instant)
     try:
-        stats = write(FirstGroups(storage, version, partition, ids, instant))
+        stats = write(FirstGroups(files, ids))
     except Exception:
         with contextlib.suppress(HudiError):  # what went wrong first is what the caller has to know
             forget(storage, active.reload(), instant, config)
@@ -115,20 +116,18 @@ def build_partition(
     publish(active, entry, stats, version, upkeep.completed_at(version), operation="BULK_INSERT_PREPPED")
 
 
-def prepare_folder(
-    storage: Storage, partition: str, groups: int | Sequence[str], instant: str, version: int
-) -> list[str]:
+def prepare_folder(files: GroupFiles, groups: int | Sequence[str]) -> list[str]:
     """Make the folder of a partition with a mark for each file group; returns the ids of the groups. ``groups`` are
     they, or how many there are to be."""
-    folder = join_path(METADATA_FOLDER, partition)
+    storage, folder = files.storage, join_path(METADATA_FOLDER, files.partition)
     storage.delete_tree(folder)
     now = datetime.now(UTC)
-    content = format_properties({"commitTime": instant, "partitionDepth": "1"}, ("partition metadata",), now)
+    content = format_properties({"commitTime": files.instant, "partitionDepth": "1"}, ("partition metadata",), now)
     with contextlib.suppress(AlreadyExistsError):
         storage.create(join_path(folder, PARTITION_METADATA), content)
-    ids = file_group_ids(partition, groups) if isinstance(groups, int) else list(groups)
+    ids = file_group_ids(files.partition, groups) if isinstance(groups, int) else list(groups)
     for file_id in ids:
-        write_init_log(storage, partition, file_id, instant, version)
+        files.open_group(file_id)
     return ids
 
 
@@ -176,7 +175,7 @@ class FirstBuild:
             PARTITION_STATS: self._partition_stats,
             BLOOM_FILTERS: self._blooms,
         }
-        return known[groups.partition](groups)
+        return known[groups.files.partition](groups)
 
     def _files(self, groups: FirstGroups) -> list[Stat]:
         found = self._contents

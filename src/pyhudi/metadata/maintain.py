@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -21,9 +21,9 @@ from pyhudi.metadata.columns import indexed_columns, with_columns
 from pyhudi.metadata.commits import commit_records
 from pyhudi.metadata.declare import declare_partitions, drop_partitions, retire_partitions
 from pyhudi.metadata.definitions import column_stats_definition, load_definitions
-from pyhudi.metadata.deltas import Records, begin, publish, write_group_delta
+from pyhudi.metadata.deltas import GroupFiles, Records, Stat, begin, publish
 from pyhudi.metadata.detach import detach_metadata_table
-from pyhudi.metadata.groups import group_slices
+from pyhudi.metadata.groups import write_logs
 from pyhudi.metadata.halfbuilt import settle_builds
 from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.indexdelta import RECORD_INDEX, IndexDelta, of_indexes_in_use
@@ -117,16 +117,14 @@ def _record(
 
 def write_records(
     storage: Storage, config: TableConfig, active: ActiveTimeline, instant: str, records: dict[str, Records]
-) -> list[dict[str, Any]]:
+) -> list[Stat]:
     """Write the log files of a delta commit for those partitions that are in use; returns their stats."""
     used = {*config.metadata_partitions, *config.metadata_partitions_inflight}
     stats = []
     for partition, part in sorted(records.items()):
-        if partition not in used or not len(part):
-            continue
-        groups = group_slices(storage, active.timeline, partition, config.version)
-        for number, some in part.by_group(len(groups)).items():
-            stats.append(write_group_delta(storage, partition, groups[number], instant, config.version, some))
+        if partition in used and len(part):
+            files = GroupFiles(storage, partition, instant, config.version)
+            stats += write_logs(files, active.timeline, part)
     return stats
 
 

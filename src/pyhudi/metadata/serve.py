@@ -15,7 +15,7 @@ from pyhudi.errors import FormatError, MetadataTableError, NotFoundError
 from pyhudi.format.hfile import ENTRY_SCHEMA
 from pyhudi.metadata.archive import archive_old
 from pyhudi.metadata.clean import clean
-from pyhudi.metadata.deltas import begin, publish, write_group_base
+from pyhudi.metadata.deltas import GroupFiles, Stat, begin, publish
 from pyhudi.metadata.detach import detach_metadata_table
 from pyhudi.metadata.fold import Version, fold_versions
 from pyhudi.metadata.home import FILES
@@ -109,10 +109,10 @@ def compact(upkeep: Upkeep, config: TableConfig, active: ActiveTimeline) -> bool
     entry = begin(active, instant, Action.COMPACTION, plan)
     view = block_view(timeline, version)
 
-    def work(one: _Slice) -> dict[str, Any]:
+    def work(one: _Slice) -> Stat:
         records = fold_versions(one.partition, _versions(storage, one, view), version)
-        file_id, previous = one.row["file_id"], one.row["base_instant"]
-        return write_group_base(storage, one.partition, file_id, instant, version, records, previous=previous)
+        files = GroupFiles(storage, one.partition, instant, version)
+        return files.write_base(one.row["file_id"], records, previous=one.row["base_instant"])
 
     with ThreadPoolExecutor(_THREADS) as pool:
         stats = list(pool.map(work, slices))

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from pyhudi.format.filenames import parse_names, split_paths
 from pyhudi.format.log.frame import rollback_frame
 from pyhudi.metadata.changes import file_records
-from pyhudi.metadata.deltas import begin, new_token, publish, write_group_delta
+from pyhudi.metadata.deltas import GroupFiles, Stat, begin, new_token, publish
 from pyhudi.metadata.detach import METADATA_FOLDER
-from pyhudi.metadata.groups import group_slices
+from pyhudi.metadata.groups import group_slices, write_logs
 from pyhudi.metadata.home import FILES, metadata_timeline
 from pyhudi.storage import join_path
 from pyhudi.timeline.instants import Action, Instant
@@ -132,12 +132,11 @@ def _void(
         for name, size in names.items()
     ]
     schema = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
-    stats = []
+    stats: list[Stat] = []
     if rows:
         files = pa.Table.from_pylist(rows, schema=schema)
         records = file_records(files, log_files, config.version)
-        (group,) = group_slices(storage, active.timeline, FILES, config.version)
-        stats.append(write_group_delta(storage, FILES, group, rollback, config.version, records))
+        stats = write_logs(GroupFiles(storage, FILES, rollback, config.version), active.timeline, records)
     publish(active, entry, stats, config.version, None)
 
 

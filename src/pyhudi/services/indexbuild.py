@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.metadata.definitions import column_stats_definition
+from pyhudi.metadata.deltas import GroupFiles
 from pyhudi.metadata.filefacts import FirstGroups
 from pyhudi.metadata.home import COLUMN_STATS, PARTITION_STATS, file_group_ids
 from pyhudi.metadata.initialize import FirstBuild, group_count, table_contents
@@ -67,6 +68,6 @@ def prepare(
         definition = None
         if partition == COLUMN_STATS and config.version >= 8:
             definition = column_stats_definition(columns.names, config.version)
-        groups = FirstGroups(storage, config.version, partition, ids, instant)
+        groups = FirstGroups(GroupFiles(storage, partition, instant, config.version), ids)
         found.append(Prepared(partition, ids, definition, partial(first.write, groups)))
     return found

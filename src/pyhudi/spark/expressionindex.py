@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.bounds import leaf_type
 from pyhudi.metadata.commits import files_of_commit
-from pyhudi.metadata.deltas import Records, write_group_delta
+from pyhudi.metadata.deltas import GroupFiles, Records, Stat
 from pyhudi.metadata.expressions import ExpressionIndex, can_be_indexed, can_be_kept, expression_indexes
 from pyhudi.metadata.expressionstats import expression_records
-from pyhudi.metadata.groups import group_slices
+from pyhudi.metadata.groups import write_logs
 from pyhudi.metadata.home import BLOOM_FILTERS, metadata_timeline
 from pyhudi.metadata.indexdelta import IndexDelta
 from pyhudi.metadata.initialize import build_partition, group_count, logs_stand_alone, table_contents
@@ -122,16 +122,12 @@ def _is_hidden(spark: SparkSession, index: ExpressionIndex, storage: Storage) ->
     return bool(hidden)
 
 
-def _written(
-    storage: Storage, config: TableConfig, records: Mapping[str, Records], instant: str
-) -> list[dict[str, Any]]:
+def _written(storage: Storage, config: TableConfig, records: Mapping[str, Records], instant: str) -> list[Stat]:
     """Write the records of each partition of the metadata table; returns the write stats of the files."""
     own = metadata_timeline(storage, config.version).timeline
     stats = []
     for partition, part in records.items():
-        groups = group_slices(storage, own, partition, config.version)
-        for number, some in part.by_group(len(groups)).items():
-            stats.append(write_group_delta(storage, partition, groups[number], instant, config.version, some))
+        stats += write_logs(GroupFiles(storage, partition, instant, config.version), own, part)
     return stats
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyhudi.metadata.changes import joined_bounds
+from pyhudi.metadata.deltas import Stat
 from pyhudi.metadata.filefacts import (
     FILE_FIELDS,
     FILTERS_TOGETHER,
@@ -27,7 +28,6 @@ from pyhudi.metadata.filefacts import (
     PARTITION,
     FileRecords,
     FirstGroups,
-    Stat,
 )
 from pyhudi.metadata.filestats import BOUNDS
 from pyhudi.metadata.keys import group_of

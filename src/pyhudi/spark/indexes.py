@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 from pyhudi.config import options
+from pyhudi.metadata.deltas import GroupFiles
 from pyhudi.metadata.expressions import ExpressionIndex
 from pyhudi.metadata.filefacts import FirstGroups
 from pyhudi.metadata.home import file_group_ids
@@ -77,7 +78,8 @@ def _prepared_expression(spark: SparkSession, table: LockedTable, index: Express
 
     def write() -> Sequence[Mapping[str, Any]]:
         records = first_records(spark, table, index, live, columns)
-        return FirstGroups(table.storage, table.config.version, index.partition, groups, instant).write(records)
+        files = GroupFiles(table.storage, index.partition, instant, table.config.version)
+        return FirstGroups(files, groups).write(records)
 
     return Prepared(index.partition, groups, None, write)
 

@@ -68,7 +68,7 @@ def build_record_index(
     check_record_index(config, opts)
     first = FirstKeys.of(spark, storage, config, opts, data, partitioned=partitioned)
     upkeep = Upkeep(storage, opts, data, completion)
-    build_partition(upkeep, config, PARTITION, first.groups.ids, lambda groups: first.write(groups.instant))
+    build_partition(upkeep, config, PARTITION, first.groups.ids, lambda groups: first.write(groups.files.instant))
     definitions = None if config.version < 9 else {PARTITION: record_index_definition(partitioned=partitioned)}
     return declare_partitions(storage, config, [PARTITION], definitions)
 

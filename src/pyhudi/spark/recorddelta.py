@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options, options
 from pyhudi.errors import MetadataTableError
 from pyhudi.index.recordgroups import RecordGroups, new_group_ids
-from pyhudi.metadata.deltas import GroupSlice, write_init_log
+from pyhudi.metadata.deltas import GroupFiles, GroupSlice
 from pyhudi.metadata.groups import group_slices
 from pyhudi.metadata.home import metadata_timeline
 from pyhudi.metadata.indexdelta import IndexDelta
@@ -159,8 +159,9 @@ def with_new_groups(
         return groups
     least = opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_MIN_GROUPS)
     made = new_group_ids(dict.fromkeys(missing, least))
+    files = GroupFiles(storage, PARTITION, instant, config.version)
     for file_id in made:
-        write_init_log(storage, PARTITION, file_id, instant, config.version)
+        files.open_group(file_id)
     return RecordGroups.of((*groups.ids, *made), partitioned=True)
 
 

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyhudi.format.columns import RECORD_KEY
 from pyhudi.index.locations import encode_locations, locations_of
 from pyhudi.index.recordgroups import RecordGroups
-from pyhudi.metadata.deltas import GroupSlice, Records, write_group
+from pyhudi.metadata.deltas import GroupFiles, GroupSlice, Records
 from pyhudi.metadata.records import RECORD_INDEX
 from pyhudi.metadata.table import KEY, MetadataTable
 from pyhudi.spark.grouped import by_group
@@ -52,9 +52,8 @@ class Target:
     def write(self, number: int, records: Records, token: str) -> Mapping[str, Any]:
         """Write one file group; returns the file's write stat."""
         where, first = self.slices[number], self.current is None and not self.beside
-        return write_group(
-            self.storage, PARTITION, where, self.instant, self.version, records, first=first, token=token
-        )
+        files = GroupFiles(self.storage, PARTITION, self.instant, self.version)
+        return files.write(where, records, first=first, token=token)
 
 
 @dataclass(frozen=True, slots=True)

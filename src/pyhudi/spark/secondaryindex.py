@@ -54,7 +54,7 @@ def build_secondary_index(
     """
     first = FirstEntries.of(spark, storage, config, opts, data, index)
     upkeep = Upkeep(storage, opts, data, completion)
-    build_partition(upkeep, config, index.partition, first.groups, lambda groups: first.write(groups.instant))
+    build_partition(upkeep, config, index.partition, first.groups, lambda groups: first.write(groups.files.instant))
     return len(first.groups)
 
 

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.format.columns import RECORD_KEY
 from pyhudi.merge.filegroup import FileSlice, SliceContext, read_slice
-from pyhudi.metadata.deltas import GroupSlice, Records, write_group
+from pyhudi.metadata.deltas import GroupFiles, GroupSlice, Records
 from pyhudi.metadata.keys import secondary_group_of
 from pyhudi.metadata.secondary import SecondaryIndex, entry_keys, entry_value
 from pyhudi.spark.grouped import by_group
@@ -62,9 +62,8 @@ class IndexTarget:
         """Write one file group; returns the file's write stat."""
         at = int(np.searchsorted(self.starts, number, side="right")) - 1
         where, partition = self.groups[at][number - self.starts[at]], self.indexes[at].partition
-        return write_group(
-            self.storage, partition, where, self.instant, self.version, records, first=self.first, token=token
-        )
+        files = GroupFiles(self.storage, partition, self.instant, self.version)
+        return files.write(where, records, first=self.first, token=token)
 
 
 def write_changes(

@@ -11,6 +11,7 @@ from pyhudi.format.footer import BloomOptions
 from pyhudi.format.hfile import HFileReader
 from pyhudi.format.parquet import BaseFileWriter, read_footer
 from pyhudi.metadata import filefacts
+from pyhudi.metadata.deltas import GroupFiles
 from pyhudi.metadata.detach import METADATA_FOLDER
 from pyhudi.metadata.filefacts import FILE_FIELDS, LOCAL, FileRecords, FirstGroups
 from pyhudi.metadata.keys import bloom_filter_keys, group_of
@@ -36,7 +37,7 @@ def test_filters_come_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
             expected[key] = read_footer(str(tmp_path / rows[-1][2])).bloom_text
     files = pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=list(FILE_FIELDS))
     ids = [f"group-{n}" for n in range(30)]
-    groups = FirstGroups(storage, 9, "bloom_filters", ids, "0" * 17)
+    groups = FirstGroups(GroupFiles(storage, "bloom_filters", "0" * 17, 9), ids)
     stats = LOCAL.blooms(FileRecords(storage, 9, SCHEMA, True, "1"), files, groups)
     found = {}
     for stat in stats:
