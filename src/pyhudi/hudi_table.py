@@ -176,6 +176,8 @@ class HudiTable:
         ``filter`` is ``[(column, op, value), …]``, a list of such lists (any of them), a pyarrow expression, or SQL
         text (for Spark alone). Times are what Apache Hudi accepts, or Python's ``date`` and ``datetime``.
         """
+        if isinstance(columns, str):
+            raise QueryError(f"columns must be a list of names, not the text {columns!r}; write [{columns!r}]")
         return Scan(
             self._now,
             self._options,
@@ -264,6 +266,11 @@ class HudiTable:
         return self._write(nothing, "delete_partition", {**(options or {}), **paths})
 
     def _write(self, df: DataFrame, operation: str, options: Mapping[str, object] | None) -> WriteResult:
+        if not hasattr(df, "sparkSession"):
+            raise ConfigError(
+                f"{operation} takes a DataFrame of Spark, not {type(df).__module__}.{type(df).__qualname__}; "
+                "make one with spark.createDataFrame(…), which takes rows, and tables of pandas"
+            )
         from pyhudi.spark.writer import write
 
         given = {**self._options, **(options or {}), "hoodie.datasource.write.operation": operation}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Scan:
     """A query on a table, lazy and immutable: every ``to_…`` call plans and reads the table as it is then."""
 
-    now: Callable[[], PinnedTable]
-    settings: Options
+    now: Callable[[], PinnedTable] = field(repr=False)
+    settings: Options = field(repr=False)
     row_filter: RowFilter | None = None
     columns: tuple[str, ...] | None = None
     as_of: QueryTime | None = None

@@ -131,6 +131,7 @@ def test_a_missing_library_is_named(table, monkeypatch):
         ({"as_of": "yesterday"}, InvalidOptionError, "yesterday"),
         ({"end": at(20)}, QueryError, "needs begin"),
         ({"columns": ["nope"]}, QueryError, "nope"),
+        ({"columns": "id"}, QueryError, r"write \['id'\]"),
         ({"filter": [("nope", "=", 1)]}, QueryError, "nope"),
         ({"filter": "v > 1"}, QueryError, "only to_spark"),
     ],
@@ -138,6 +139,17 @@ def test_a_missing_library_is_named(table, monkeypatch):
 def test_scans_that_cannot_be(table, arguments, error, message):
     with pytest.raises(error, match=message):
         table.scan(**arguments).to_arrow()
+
+
+def test_a_scan_is_shown(table):
+    assert repr(table.scan(columns=["v"])).startswith("Scan(row_filter=None, columns=('v',), as_of=None")
+
+
+def test_what_is_written_is_a_dataframe_of_spark(table):
+    rows = table.scan().to_arrow()
+    for given, name in ((rows, "pyarrow.lib.Table"), (rows.to_pandas(), "DataFrame")):
+        with pytest.raises(ConfigError, match=rf"upsert takes a DataFrame of Spark, not .*{name}; make one with spark"):
+            table.upsert(given)
 
 
 def test_history(table, made):

@@ -144,6 +144,8 @@ class RowFilter:
             )
         if not value:
             return None
+        if isinstance(value[0], str):
+            raise QueryError(f"a filter must be a list of (column, op, value), not {value!r}; write [{tuple(value)!r}]")
         groups = [value] if isinstance(value[0], tuple) else value
         return cls(anyof=tuple(tuple(_term(term) for term in group) for group in groups))
 

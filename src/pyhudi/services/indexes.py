@@ -66,6 +66,11 @@ class IndexRequest:
         kind = (using or (name if name in BUILT_IN else SECONDARY)).lower()
         if kind not in _KINDS:
             raise ConfigError(f"there is no index type {using!r}; there are {', '.join(_KINDS)}")
+        if name is not None and using is None and name not in BUILT_IN and not columns and not index_options:
+            raise ConfigError(
+                f"{name!r} is no index of a whole table, which are {', '.join(BUILT_IN)}; for an index of a column "
+                "say which column"
+            )
         if EXPR in index_options or (kind in KINDS and columns):
             return cls._of_expression(name, columns, kind, index_options)
         if index_options:

@@ -222,6 +222,8 @@ def test_no_filter():
         ([("i", "<", None)], "never true"),
         ([("i", "=")], r"\(column, op, value\)"),
         ([["i", "=", 1]], r"\(column, op, value\)"),
+        (("i", "=", 1), r"not \('i', '=', 1\); write \[\('i', '=', 1\)\]"),
+        (["i", "=", 1], r"write \[\('i', '=', 1\)\]"),
         (3, "pyarrow expression or SQL"),
         ("i > 2", "only to_spark"),
     ],

@@ -219,7 +219,7 @@ def test_dying_while_dropping(mor: MorTable) -> None:
 def test_refused(mor: MorTable, monkeypatch: pytest.MonkeyPatch) -> None:
     services = mor.table.services
     with pytest.raises(ConfigError, match="needs a name"):
-        services.schedule_index("fi les")
+        services.schedule_index("fi les", "v")
     plan(mor)
     with pytest.raises(ConfigError, match="planned already"):
         plan(mor)

@@ -58,6 +58,11 @@ def test_what_is_asked_for(
     assert isinstance(error.value, HudiError)
 
 
+def test_a_name_that_is_mistyped() -> None:
+    with pytest.raises(ConfigError, match="'colum_stats' is no index of a whole table, which are column_stats, "):
+        IndexRequest.of("colum_stats", (), None, {})
+
+
 def test_indexes_of_a_table_that_apache_hudi_made(tmp_path: Path) -> None:
     golden = Path(unpack("v9_mor_meta_all", tmp_path).path)
     table = HudiTable.for_path(str(golden))
