@@ -41,7 +41,12 @@ def test_the_record_index_in_turns(oracle: Oracle, table_type: str, spark: Spark
         both.write(second, rows(0, 4, 4, ""), "delete")
         both.write(first, rows(2, 8, 5, "again"))
         both.write("ours", rows(30, 38, 6, "by another index"), hoodie__index__type="BLOOM")
-        both.check(SKIPPING, ("k003", "k034", "k000", "k037"))
+        # by event time k013 is stronger where it is
+        moves, stronger = {"hoodie__index__type": "GLOBAL_SIMPLE"}, both.model["k013"]
+        both.write(first, [("k012", 5, "p1", 7, "moved"), ("k013", 5, "p0", 2, "stays")], **moves)
+        both.model["k013"] = stronger
+        both.write(second, [("k012", 5, "p0", 8, "moved back"), ("k015", 5, "p9", 8, "moved")], **moves)
+        both.check(SKIPPING, ("k003", "k034", "k000", "k037", "k012", "k013", "k015"))
         assert "record_index" in oracle.metadata_partitions(both.path)
 
 

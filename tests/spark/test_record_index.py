@@ -159,6 +159,47 @@ def test_the_index_says_where_every_key_is(
     assert table.lookup(["k000", "nobody"]).num_rows == 1
 
 
+MOVES = [
+    ("COPY_ON_WRITE", "BLOOM", {}),
+    ("MERGE_ON_READ", "SIMPLE", {}),
+    seldom(("COPY_ON_WRITE", "SIMPLE", {"hoodie__metadata__record__index__enable": False, **PARTITIONED})),
+    ("MERGE_ON_READ", "BLOOM", {"hoodie__metadata__record__index__enable": False, **PARTITIONED}),
+]
+
+
+@pytest.mark.parametrize(("table_type", "kind", "more"), MOVES)
+def test_records_that_another_index_moves(
+    spark: SparkSession,
+    tmp_path: Path,
+    table_type: str,
+    kind: str,
+    more: dict[str, Any],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A delete may lose against the stored record by event time, but a record that moves has won against it."""
+    path, model = str(tmp_path / "table"), Model()
+    more = {**more, "hoodie__index__type": f"GLOBAL_{kind}"}
+
+    def step(rows: list[Row], *gone: tuple[str, str]) -> None:
+        model.delete([(*place, 0, "") for place in gone])
+        model.upsert(row for row in rows if row[3] != "weaker")
+        write(frame(spark, rows), path, indexed("upsert", table_type, **more), "append")
+        assert rows_of(path) == model.rows
+        assert places(path) == real_places(path)
+        assert "record_index" in TableMetaClient.open(path).config.metadata_partitions
+
+    with caplog.at_level(logging.WARNING, "pyhudi.spark"):
+        step(batch(0, 20, 5, "first"))
+        moved = [("k001", "p21", 6, "moved"), ("k003", "p21", 5, "as new"), ("k005", "p21", 4, "weaker")]
+        step([*moved, ("k007", "p1", 6, "stays"), ("k020", "p21", 1, "fresh")], ("k001", "p1"), ("k003", "p1"))
+        back = [("k001", "p1", 7, "back"), ("k003", "p0", 4, "weaker"), *batch(18, 24, 8, "")]
+        step(back, ("k001", "p21"), ("k020", "p21"))
+    assert not [r.getMessage() for r in caplog.records if "record index" in r.getMessage()]
+    table = HudiTable.for_path(path)
+    found = {key: table.lookup([key])["part"].to_pylist() for key in ("k001", "k003", "k005", "k020")}
+    assert found == {"k001": ["p1"], "k003": ["p21"], "k005": ["p1"], "k020": ["p0"]}
+
+
 def test_deletes_from_buckets_evaluate_their_input_once(spark: SparkSession, tmp_path: Path) -> None:
     """Else the index might learn of other deletes than the table, where an input is not the same each time."""
     path, seen = str(tmp_path / "table"), tmp_path / "seen"

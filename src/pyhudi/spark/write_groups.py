@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.config import options
 from pyhudi.config.values import MergeMode, Operation
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.dedupe import is_delete
 from pyhudi.spark.failures import spark_errors
 from pyhudi.spark.group_plan import GroupPlan, known_instants, plan_groups
 from pyhudi.spark.recorddelta import KeyChanges
@@ -82,13 +83,17 @@ def _announced(job: WriteJob, plan: GroupPlan | SoughtPlan) -> CommitMetadata:
 
 
 def _deleted(job: WriteJob, plan: GroupPlan | SoughtPlan) -> DataFrame | None:
-    """The keys of records that are certainly gone: where ordering values count, a delete may have lost."""
-    if isinstance(plan, SoughtPlan):
-        return None  # nobody wants to know
-    certain = job.operation is Operation.DELETE or job.merging.mode is MergeMode.COMMIT_TIME_ORDERING
-    if not certain or DELETE not in plan.rows.columns:
-        return None
-    return plan.rows.where(F.col(DELETE) & F.col(FILE_ID).isNotNull()).select(RECORD_KEY, PARTITION_PATH)
+    """The keys of records that are certainly gone from their partitions."""
+    if isinstance(plan, SoughtPlan) or DELETE not in plan.rows.columns:
+        return None  # nobody wants to know, or none is
+    gone = F.col(DELETE) & F.col(FILE_ID).isNotNull()
+    if job.operation is not Operation.DELETE and job.merging.mode is not MergeMode.COMMIT_TIME_ORDERING:
+        if job.merging.mode is not MergeMode.EVENT_TIME_ORDERING or not job.global_keys:
+            return None
+        # where ordering values count, the stored record may win against a delete; but a row that has become one has
+        # won already: its record moves to another partition
+        gone &= ~is_delete(plan.rows.schema, job.merging)
+    return plan.rows.where(gone).select(RECORD_KEY, PARTITION_PATH)
 
 
 def _max_tasks(job: WriteJob) -> int:
