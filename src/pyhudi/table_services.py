@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, overload
 
 from pyhudi.config import Options
@@ -214,7 +215,7 @@ class TableServices(IndexPlanning):
         done = run_pending(client, opts, runner, is_log=is_log)
         plan = schedule(client, opts, is_log=is_log, only_if_due=only_if_due)
         if plan.instant is None:
-            return done
+            return done if done else replace(done, reason=plan.reason)
         return done.and_(run_pending(client, opts, runner, is_log=is_log, instant=plan.instant))
 
     def _open(self, options: Given) -> tuple[TableMetaClient, Options]:

@@ -53,6 +53,21 @@ def test_columns_that_do_not_fit(spark: SparkSession, table: Path) -> None:
         upsert(rows.selectExpr("*", "1L _pyhudi_row"), table)
 
 
+def test_an_ordering_column_that_is_mistyped(spark: SparkSession, tmp_path: Path) -> None:
+    """As in Apache Hudi, upserts need it, whether keys come twice or not; inserts do not."""
+    rows, more = frame(spark, ROWS), {"hoodie__datasource__write__precombine__field": "tss"}
+    refused = "no column 'tss' for the ordering; the columns are: id, part, ts, v$"
+    with pytest.raises(errors.SchemaMismatchError, match=refused):
+        upsert(rows, tmp_path / "new", **more)
+    assert not (tmp_path / "new").exists()
+    upsert(rows, tmp_path / "new", "insert", **more)
+    for operation, combine in (("upsert", "upsert"), ("insert", "insert"), ("bulk_insert", "insert")):
+        with unchanged(tmp_path / "new", errors.SchemaMismatchError, refused):
+            upsert(rows, tmp_path / "new", operation, **more, **{f"hoodie__combine__before__{combine}": "true"})
+    upsert(rows.limit(1), tmp_path / "new", "delete", **more)
+    assert len(rows_of(tmp_path / "new")) == 1
+
+
 @pytest.mark.parametrize("bad", [None, ""])
 @pytest.mark.parametrize("operation", ["upsert", "insert", "delete", "insert_overwrite"])
 def test_null_and_empty_keys(spark: SparkSession, table: Path, bad: str | None, operation: str) -> None:

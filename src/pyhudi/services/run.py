@@ -55,11 +55,12 @@ class IndexKeeper(Protocol):
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
     """What compactions did. ``instants`` are those that were completed, oldest first; ``stats`` has one row for each
-    file that was written (WRITE_STAT_SCHEMA)."""
+    file that was written (WRITE_STAT_SCHEMA). ``reason``: why there was nothing to be done, if that was looked at."""
 
     instants: tuple[str, ...] = ()
     stats: pa.Table = field(default_factory=WRITE_STAT_SCHEMA.empty_table)
     is_log: bool = False
+    reason: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.instants)
@@ -93,7 +94,8 @@ class CompactionResult:
     def __repr__(self) -> str:
         kind = "log compaction" if self.is_log else "compaction"
         if not self.instants:
-            return f"CompactionResult({kind}: nothing done)"
+            why = f"; {self.reason}" if self.reason else ""
+            return f"CompactionResult({kind}: nothing done{why})"
         return (
             f"CompactionResult({kind} {', '.join(self.instants)}: {self.num_log_files:,} log files merged into "
             f"{self.num_files:,} files with {self.num_rows:,} records, {self.bytes_written:,} bytes)"

@@ -119,6 +119,8 @@ def _planner(
         if only_if_due and not due:
             return CompactionPlan(is_log=is_log, reason=f"not due: {due.reason}")
         found = _candidates(client, active, opts, is_log=is_log)
+        if not found.num_rows:
+            reason = f"no log files are left to merge; {reason}"
         if is_log:
             return CompactionPlan(found, is_log=True, reason=reason)
         chosen = choose(strategies, found, limits)

@@ -12,12 +12,16 @@ from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, T
 from pyhudi.keygen import KeySpec
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import TableSchema, table_schema
+from pyhudi.schema.meta import remove_meta_columns
 from pyhudi.services.inline import after_deltacommit, check_inline
 from pyhudi.spark.bulk_insert import check_sort_columns
 from pyhudi.spark.compaction import spark_runner
+from pyhudi.spark.dedupe import batch_order
+from pyhudi.spark.group_plan import combines
 from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.overwrite import overwrite_table
 from pyhudi.spark.recordbuild import ensure_record_index
+from pyhudi.spark.types import spark_schema
 from pyhudi.spark.write_buckets import write_buckets
 from pyhudi.spark.write_bulk import bulk_insert
 from pyhudi.spark.write_groups import write_groups
@@ -133,6 +137,8 @@ def _prepare(
     job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema, planned_on)
     job.context("")  # refuses codecs and sizes that cannot be
     _ = job.bucketing  # and buckets
+    if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and combines(job):
+        batch_order(spark_schema(remove_meta_columns(schema)), merging)  # and ordering columns that are missing
     return job
 
 

@@ -120,14 +120,16 @@ def test_nothing_to_do(mor: MorTable):
     assert mor.table.services.compact().num_log_files == 4
     again = mor.table.services.compact()
     assert not again
-    assert "nothing done" in repr(again)
+    assert repr(again).startswith("CompactionResult(compaction: nothing done; no log files are left to merge; asked")
     assert not mor.table.services.run_compaction()
     with pytest.raises(InstantNotFoundError, match="20200101000000000"):
         mor.table.services.run_compaction("20200101000000000")
 
 
 def test_only_if_due(mor: MorTable):
-    assert not mor.table.services.compact(only_if_due=True)
+    early = mor.table.services.compact(only_if_due=True)
+    assert not early
+    assert early.reason.startswith("not due: ")
     plan = mor.table.services.schedule_compaction(only_if_due=True)
     assert plan.instant is None
     assert plan.reason.startswith("not due: 3 of 5 delta commits")
