@@ -1,4 +1,4 @@
-"""Archives what is old on the metadata table's own timeline, as Apache Hudi does (tables of version 8 and later).
+"""Archives what is old on the metadata table's own timeline, as Apache Hudi does.
 
 What is on the table's active timeline stays active here: rolling back or restoring a write looks its delta commit up.
 So do all instants since the last compaction, of which readers ask what files they have written.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
-from pyhudi.timeline.archival import archive, finish
+from pyhudi.timeline.archival import archive, can_archive, finish
 from pyhudi.timeline.instants import Action, Instant
 
 if TYPE_CHECKING:
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from pyhudi.timeline.timeline import Timeline
 
 
-def archive_old(storage: Storage, opts: Options, data: ActiveTimeline, active: ActiveTimeline) -> list[Instant]:
+def archive_old(
+    storage: Storage, opts: Options, data: ActiveTimeline, active: ActiveTimeline, *, timezone: str = "LOCAL"
+) -> list[Instant]:
     """Archive instants of the metadata table (``active``: its timeline; ``data``: the table's) if there are many, and
-    finish what another one has left; returns those that went off the timeline. The caller holds the table's lock."""
-    if active.layout.version < 2 or not opts.get_typed(options.AUTO_ARCHIVE):
+    finish what another one has left; returns those that went off the timeline. ``timezone`` is that of the table's
+    timeline. The caller holds the table's lock."""
+    if not opts.get_typed(options.AUTO_ARCHIVE):
         return []
     left = finish(storage, active)
     if left:
@@ -32,8 +35,9 @@ def archive_old(storage: Storage, opts: Options, data: ActiveTimeline, active: A
         least=opts.get_typed(options.KEEP_MIN_COMMITS) + 1,
         most=opts.get_typed(options.KEEP_MAX_COMMITS) + 1,
     )
+    found = [i for i in found if can_archive(active.layout, i)]
     if found:
-        archive(storage, active, found)
+        archive(storage, active, found, timezone=timezone)
     return [*left, *found]
 
 

@@ -59,7 +59,7 @@ def serve(upkeep: Upkeep, config: TableConfig) -> None:
         return
     if done:
         clean(upkeep.storage, config, active, upkeep.completion)
-        archive_old(upkeep.storage, upkeep.opts, upkeep.data, active)
+        archive_old(upkeep.storage, upkeep.opts, upkeep.data, active, timezone=config.timezone)
 
 
 def deltas_since_compaction(metadata: Timeline, version: int) -> int:

@@ -1,66 +1,49 @@
-"""Moving instants from the active timeline into the archived one of layout 2; docs/format/core.md, section 3.2.
+"""Moving instants from the active timeline into the archived one.
 
-The archived timeline is a log-structured merge tree of parquet files. A run writes its instants to a file of level 0,
-then a manifest that lists it, then the number of that manifest; only then the instants leave the active timeline. Small
-files are merged into the next level. At every point of death readers see each instant, active or archived or both, and
-the next run goes on. The caller holds the table's lock.
+Instants are archived first, and leave the active timeline then. At every point of death readers see each instant,
+active or archived or both, and the next run goes on. The caller holds the table's lock.
 """
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from pyhudi.format.avro import load_schema
-from pyhudi.timeline.history import VERSION_FILE, archived_completions, manifest_files, manifest_number
-from pyhudi.timeline.instants import Action, Instant, State
-from pyhudi.timeline.jackson import pretty
+from pyhudi.timeline import archivelog, archivelsm
+from pyhudi.timeline.instants import Instant
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.timeline.active import ActiveTimeline
     from pyhudi.timeline.layout import Layout
 
-BATCH = 10
-"""Files of a level that are merged into one of the next (``hoodie.timeline.compaction.batch.size``)."""
-_KEPT_MANIFESTS = 3
-_ROW_VERSION = 1
-_SCHEMA = pa.schema(
-    [
-        ("instantTime", pa.string()),
-        ("completionTime", pa.string()),
-        ("action", pa.string()),
-        ("metadata", pa.binary()),
-        ("plan", pa.binary()),
-        pa.field("version", pa.int32(), nullable=False),
-    ]
-)
-_WITH_PLANS = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.CLEAN)
-_Files = list[dict[str, Any]]
 
+def archive(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant], *, timezone: str = "LOCAL") -> None:
+    """Move completed instants into the archived timeline, from which `pyhudi.timeline.history` reads them.
 
-def archive(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -> None:
-    """Move completed instants into the archived timeline (layout 2), from which `pyhudi.timeline.history` reads them.
+    ``timezone`` is ``hoodie.table.timeline.timezone``.
 
     Raises:
-        CorruptInstantError: the manifest of the archived timeline cannot be parsed.
+        CorruptInstantError: the manifest of the archived timeline, or (in layout 1) its newest file or the file of an
+            instant, cannot be parsed.
         InstantNotFoundError: an instant has gone from the active timeline.
+        TimelineError: an instant has an action that is not archived (see `can_archive`).
     """
     layout = active.layout
-    there = archived_completions(storage, layout, [i.requested for i in instants])  # by a run that died
-    new = sorted(i for i in instants if there.get(i.requested) != i.completion)
-    if new:
-        rows = pa.Table.from_pylist([_row(active, i) for i in new], schema=_SCHEMA)
-        files = manifest_files(storage, layout)
-        _publish(storage, layout, [*files, _write(storage, layout, rows, 0)])
+    there = set(_archived(storage, layout, instants))  # by a run that died
+    new = sorted(i for i in instants if i not in there)
+    if new and layout.version >= 2:
+        archivelsm.add(storage, active, new)
+    elif new:
+        archivelog.add(storage, active, new, timezone)
     _take_off(active, instants)
-    _merge_levels(storage, layout)
-    _clean(storage, layout)
+    if layout.version >= 2:
+        archivelsm.tidy(storage, layout)
+
+
+def can_archive(layout: Layout, instant: Instant) -> bool:
+    """Whether the archived timeline of the layout holds instants of such an action."""
+    return layout.version >= 2 or instant.family in archivelog.ACTIONS
 
 
 def finish(storage: Storage, active: ActiveTimeline) -> list[Instant]:
@@ -68,17 +51,17 @@ def finish(storage: Storage, active: ActiveTimeline) -> list[Instant]:
     returns them. The caller holds the table's lock.
 
     Raises:
-        CorruptInstantError: the manifest of the archived timeline cannot be parsed.
+        CorruptInstantError: the manifest of the archived timeline, or (in layout 1) its newest file, cannot be parsed.
     """
-    first = active.timeline.first
-    names = [file["fileName"] for file in manifest_files(storage, active.layout)]
-    if first is None or all(_last_of(name) < first.requested for name in names):
-        return []
-    done = active.timeline.completed().instants
-    there = archived_completions(storage, active.layout, [i.requested for i in done])
-    left = [i for i in done if there.get(i.requested) == i.completion]
+    left = _archived(storage, active.layout, active.timeline.completed().instants)
     _take_off(active, left)
     return left
+
+
+def _archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> list[Instant]:
+    if layout.version >= 2:
+        return archivelsm.archived(storage, layout, instants)
+    return archivelog.archived(storage, layout, instants)
 
 
 def _take_off(active: ActiveTimeline, instants: Sequence[Instant]) -> None:
@@ -86,85 +69,3 @@ def _take_off(active: ActiveTimeline, instants: Sequence[Instant]) -> None:
         # the completed file last: without it the others would look like a write that has failed
         for state in sorted(active.states(instant), key=lambda i: i.state.rank):
             active.delete(state)
-
-
-def _row(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
-    requested = active.in_state(instant, State.REQUESTED)
-    planned = requested is not None and requested.action in _WITH_PLANS
-    return {
-        "instantTime": instant.requested,
-        "completionTime": instant.completion,
-        "action": instant.action,
-        "metadata": active.read(instant),
-        "plan": active.read(requested) if requested is not None and planned else None,
-        "version": _ROW_VERSION,
-    }
-
-
-def _write(storage: Storage, layout: Layout, rows: pa.Table, level: int) -> dict[str, Any]:
-    """Write a file of a level; returns its entry of the manifest. ``rows`` are sorted by instant."""
-    sink = io.BytesIO()
-    with pq.ParquetWriter(sink, _SCHEMA, compression="gzip", store_schema=False) as writer:
-        writer.write_table(rows)
-        writer.add_key_value_metadata(
-            {"parquet.avro.schema": json.dumps(load_schema("HoodieLSMTimelineInstant")), "writer.model.name": "avro"}
-        )
-    first, last = rows["instantTime"][0], rows["instantTime"][-1]
-    name = f"{first}_{last}_{level}.parquet"
-    storage.write(f"{layout.history}/{name}", sink.getvalue())
-    return {"fileName": name, "fileLen": len(sink.getvalue())}
-
-
-def _publish(storage: Storage, layout: Layout, files: _Files) -> None:
-    """Have the archived timeline consist of these files."""
-    number = manifest_number(storage, layout) + 1
-    storage.write(f"{layout.history}/manifest_{number}", pretty({"files": files}).encode())
-    storage.write(f"{layout.history}/{VERSION_FILE}", str(number).encode())
-
-
-def _merge_levels(storage: Storage, layout: Layout) -> None:
-    """Merge the oldest files of each level that has many into one of the next level."""
-    level = 0
-    while True:
-        files = manifest_files(storage, layout)
-        names = sorted(file["fileName"] for file in files)
-        mine = [name for name in names if _level_of(name) == level]
-        if len(mine) >= BATCH:
-            merged = mine[:BATCH]
-            tables = []
-            for name in merged:
-                with storage.open_input(f"{layout.history}/{name}") as source:
-                    tables.append(pq.read_table(source).select(_SCHEMA.names).cast(_SCHEMA))
-            rows = pa.concat_tables(tables).sort_by("instantTime")
-            left = [file for file in files if file["fileName"] not in merged]
-            _publish(storage, layout, [*left, _write(storage, layout, rows, level + 1)])
-        elif not any(_level_of(name) > level for name in names):
-            return
-        else:
-            level += 1
-
-
-def _last_of(name: str) -> str:
-    """The last instant of a file."""
-    parts = name.split("_")
-    return parts[1] if len(parts) > 2 else "9"  # it may be any, if the name does not say
-
-
-def _level_of(name: str) -> int:
-    level = name.removesuffix(".parquet").rpartition("_")[2]
-    return int(level) if level.isdigit() else -1
-
-
-def _clean(storage: Storage, layout: Layout) -> None:
-    """Delete manifests that nobody reads any more, and files that are on none of those that are left."""
-    number = manifest_number(storage, layout)
-    paths: list[str] = storage.list(layout.history)["path"].to_pylist()
-    names = [path.rpartition("/")[2] for path in paths]
-    numbers = [int(text) for name in names if (text := name.removeprefix("manifest_")).isdigit() and text != name]
-    old = [n for n in numbers if n <= number - _KEPT_MANIFESTS]
-    if not old:
-        return
-    kept = [n for n in numbers if number - _KEPT_MANIFESTS < n <= number]
-    listed = {file["fileName"] for n in kept for file in manifest_files(storage, layout, n)}
-    gone = [f"manifest_{n}" for n in old] + [n for n in names if n.endswith(".parquet") and n not in listed]
-    storage.delete_many(f"{layout.history}/{name}" for name in gone)

@@ -52,7 +52,8 @@ _LSM_COLUMNS = {
 }
 VERSION_FILE = "_version_"
 """Beside the manifests: the number of the one that counts."""
-_ARCHIVE_PREFIX = ".commits_.archive."
+ARCHIVE_PREFIX = ".commits_.archive."
+"""Of the names of archive files of layout 1; their number follows."""
 _RACE_RETRIES = 5
 _COMMIT_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata", "hoodieCompactionMetadata")
 _RESULT_FIELDS = {
@@ -175,17 +176,40 @@ def manifest_files(storage: Storage, layout: Layout, number: int | None = None) 
         ) from e
 
 
+def archive_files(storage: Storage, layout: Layout) -> list[str]:
+    """Paths of the archive files of layout 1, the newest last."""
+    paths: list[str] = storage.list(layout.history)["path"].to_pylist()
+    return sorted((p for p in paths if p.rpartition("/")[2].startswith(ARCHIVE_PREFIX)), key=archive_number)
+
+
+def archive_number(path: str) -> int:
+    """The number of an archive file of layout 1, 0 if it has none."""
+    text = path.rpartition("/")[2].removeprefix(ARCHIVE_PREFIX).partition("_")[0]
+    return int(text) if text.isdecimal() else 0
+
+
+def completed_in_archive_file(storage: Storage, path: str) -> set[tuple[str, str]]:
+    """Requested times and actions of the instants that are completed in an archive file of layout 1.
+
+    Raises:
+        CorruptInstantError: it cannot be parsed.
+    """
+    return {(record["commitTime"], record["actionType"]) for record in _completed_records(storage, path)}
+
+
 def _read_archive(storage: Storage, layout: Layout, metadata: bool) -> pa.Table:
-    rows: list[dict[str, Any]] = []
-    for path in sorted(storage.list(layout.history)["path"].to_pylist()):
-        if path.rpartition("/")[2].startswith(_ARCHIVE_PREFIX):
-            try:
-                rows += [_archive_row(r, metadata) for r in _archive_records(storage.read(path)) if _is_completed(r)]
-            except FormatError as e:
-                raise CorruptInstantError(
-                    f"archive file {storage.uri(path)} cannot be parsed ({e}); restore it from a backup"
-                ) from e
-    return pa.Table.from_pylist(rows, schema=HISTORY_SCHEMA)
+    records = (record for path in archive_files(storage, layout) for record in _completed_records(storage, path))
+    return pa.Table.from_pylist([_archive_row(record, metadata) for record in records], schema=HISTORY_SCHEMA)
+
+
+def _completed_records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
+    data = storage.read(path)
+    try:
+        yield from filter(_is_completed, _archive_records(data))
+    except FormatError as e:
+        raise CorruptInstantError(
+            f"archive file {storage.uri(path)} cannot be parsed ({e}); restore it from a backup"
+        ) from e
 
 
 def _archive_records(data: bytes) -> Iterator[dict[str, Any]]:

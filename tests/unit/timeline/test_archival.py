@@ -8,10 +8,11 @@ import pytest
 
 from pyhudi.storage import Storage
 from pyhudi.timeline.active import ActiveTimeline
-from pyhudi.timeline.archival import BATCH, archive
+from pyhudi.timeline.archival import archive, finish
+from pyhudi.timeline.archivelsm import BATCH
 from pyhudi.timeline.history import archived_completions, manifest_files, read_history
 from pyhudi.timeline.instants import Action
-from pyhudi.timeline.layout import LAYOUT_2
+from pyhudi.timeline.layout import LAYOUT_1, LAYOUT_2, Layout
 from pyhudi.timeline.metadata import CommitMetadata, write_stats
 from tests.golden.expected import unpack
 from tests.unit.transaction.test_kill import deaths, opened
@@ -21,23 +22,24 @@ def instant(n: int) -> str:
     return f"2026010100{n:07d}"
 
 
-def fill(storage: Storage, start: int, stop: int) -> None:
-    active = ActiveTimeline.load(storage, LAYOUT_2)
+def fill(storage: Storage, start: int, stop: int, layout: Layout = LAYOUT_2) -> None:
+    active = ActiveTimeline.load(storage, layout)
     for n in range(start, stop):
         entry = active.to_inflight(active.create_requested(Action.DELTA_COMMIT, instant(n)))
-        content = CommitMetadata("UPSERT", write_stats([]), {"n": str(n)}).encode(9, Action.DELTA_COMMIT)
+        metadata = CommitMetadata("UPSERT", write_stats([]), {"n": str(n)})
+        content = metadata.encode(9 if layout is LAYOUT_2 else 6, Action.DELTA_COMMIT)
         active.complete(entry, content, instant(n))
 
 
-def run(storage: Storage, count: int = 5) -> None:
-    active = ActiveTimeline.load(storage, LAYOUT_2)
+def run(storage: Storage, count: int = 5, layout: Layout = LAYOUT_2) -> None:
+    active = ActiveTimeline.load(storage, layout)
     archive(storage, active, active.timeline.completed().instants[:count])
 
 
-def known(storage: Storage) -> list[str]:
+def known(storage: Storage, layout: Layout = LAYOUT_2) -> list[str]:
     """All instants, archived or active, each once."""
-    archived = read_history(storage, LAYOUT_2)["requested"].to_pylist()
-    active = [i.requested for i in ActiveTimeline.load(storage, LAYOUT_2).timeline]
+    archived = read_history(storage, layout)["requested"].to_pylist()
+    active = [i.requested for i in ActiveTimeline.load(storage, layout).timeline]
     assert len(set(archived)) == len(archived)
     return sorted({*archived, *active})
 
@@ -61,22 +63,44 @@ def test_many_runs_make_levels_and_leave_no_garbage(tmp_path: Path) -> None:
     assert history["completion"].to_pylist() == [instant(i) for i in range(2 * BATCH + 3)]
 
 
-def test_dying_archivers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layout", [LAYOUT_1, LAYOUT_2])
+def test_dying_archivers(tmp_path: Path, layout: Layout) -> None:
     """Nothing is lost, nothing is there twice, and no instant looks as if its write had failed."""
     folder = tmp_path / "t"
     storage = opened(folder)
     for n in range(BATCH - 1):
-        fill(storage, n, n + 1)
-        run(storage, 1)
-    fill(storage, BATCH, BATCH + 4)
-    every = known(storage)
-    for left in deaths(folder, lambda storage: run(storage, 3)):
-        assert known(left) == every
-        assert not ActiveTimeline.load(left, LAYOUT_2).timeline.pending()
-        run(left, 3)
-        assert known(left) == every
-        files = [file["fileName"] for file in manifest_files(left, LAYOUT_2)]
-        assert len(files) == len(set(files)) <= BATCH
+        fill(storage, n, n + 1, layout)
+        run(storage, 1, layout)
+    fill(storage, BATCH, BATCH + 4, layout)
+    every = known(storage, layout)
+    for left in deaths(folder, lambda storage: run(storage, 3, layout)):
+        assert known(left, layout) == every
+        assert not ActiveTimeline.load(left, layout).timeline.pending()
+        run(left, 3, layout)
+        assert known(left, layout) == every
+        if layout is LAYOUT_2:
+            files = [file["fileName"] for file in manifest_files(left, layout)]
+            assert len(files) == len(set(files)) <= BATCH
+
+
+@pytest.mark.parametrize("layout", [LAYOUT_1, LAYOUT_2])
+def test_what_a_dead_archiver_left_is_finished(tmp_path: Path, layout: Layout) -> None:
+    """Whatever is archived leaves the active timeline."""
+    folder = tmp_path / "t"
+    storage = opened(folder)
+    fill(storage, 0, 5, layout)
+    every = known(storage, layout)
+    finished = set()
+    for left in deaths(folder, lambda storage: run(storage, 3, layout)):
+        archived = read_history(left, layout)["requested"].to_pylist()
+        active = ActiveTimeline.load(left, layout)
+        there = {i.requested for i in active.timeline}
+        gone = finish(left, active)
+        assert {i.requested for i in gone} == there & set(archived)
+        assert {i.requested for i in active.reload().timeline} == set(every) - set(archived)
+        assert known(left, layout) == every
+        finished.add(len(gone))
+    assert finished >= {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("table", ["v9_mor_compaction_lsm", "v8_mor_rollback_lsm"])
