@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -29,6 +30,16 @@ _CLIENT_KEYS = {
 }
 _RETRY_KEYS = {"max_retries", "retry_timeout"}
 _SECRET_WORDS = ("key", "token", "secret", "sas")
+_GIVE = (
+    f"give them by options ({PREFIX}access_key_id, {PREFIX}secret_access_key, …) or by the environment (AWS_…, "
+    "GOOGLE_…, AZURE_…)"
+)
+#: patterns of what errors of the object library are called or say, and what helps
+_CURES = (
+    (r"http://.*builder error", f"an endpoint without TLS needs {PREFIX}allow_http=true"),
+    (r"169\.254\.169\.254|metadata\.google\.internal", f"there are no credentials: {_GIVE}"),
+    (r"^(PermissionDenied|Unauthenticated)Error", f"the credentials do not allow it: {_GIVE}"),
+)
 
 
 @dataclass(frozen=True)
@@ -58,10 +69,10 @@ class Location:
         except obstore.exceptions.UnknownConfigurationKeyError as error:
             keys = ", ".join(sorted(PREFIX + name for name in self.settings if not _is_secret(name)))
             raise ConfigError(
-                f"an option for {self.root!r} is not known to its store (given: {keys}): {_first(error)}"
+                f"an option for {self.root!r} is not known to its store (given: {keys}): {reason_of(error)}"
             ) from error
         except (obstore.exceptions.BaseError, ValueError) as error:
-            raise StorageError(f"cannot open {self.root!r}: {_first(error)}") from error
+            raise StorageError(f"cannot open {self.root!r}: {reason_of(error)}") from error
 
     def _retrying(self) -> dict[str, Any] | None:
         """How often a failed request is sent again and for how many seconds at most; ``None``: the library's way."""
@@ -78,5 +89,8 @@ def _is_secret(name: str) -> bool:
     return any(word in name for word in _SECRET_WORDS)
 
 
-def _first(error: BaseException) -> str:
-    return str(error).split("\n\nDebug source", 1)[0]
+def reason_of(error: BaseException) -> str:
+    """What an error of the object library says, and the cure where it is known."""
+    said = str(error).split("\n\nDebug source", 1)[0]
+    cure = next((cure for mark, cure in _CURES if re.search(mark, f"{type(error).__name__} {said}")), None)
+    return said if cure is None else f"{said}; {cure}"

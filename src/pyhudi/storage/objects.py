@@ -26,7 +26,7 @@ from pyhudi.errors import (
     StorageError,
 )
 from pyhudi.storage.base import LISTING_SCHEMA, FileStat, clean_path, empty_listing, join_path
-from pyhudi.storage.location import Location
+from pyhudi.storage.location import Location, reason_of
 from pyhudi.storage.streams import ObjectReader, Upload
 
 _LIST_CHUNK = 10_000
@@ -256,8 +256,7 @@ class ObjectStorage:
         except _exceptions().PreconditionError as error:
             raise PreconditionFailedError(f"{self.uri(path)!r} was changed or removed by somebody else") from error
         except (_exceptions().BaseError, OSError, ValueError) as error:
-            reason = str(error).split("\n\nDebug source", 1)[0]
-            raise StorageError(f"{self.uri(path)!r}: {reason}") from error
+            raise StorageError(f"{self.uri(path)!r}: {reason_of(error)}") from error
 
 
 def _memory(location: Location) -> Any:

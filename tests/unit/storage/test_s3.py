@@ -8,6 +8,7 @@ import pytest
 
 from pyhudi.errors import AlreadyExistsError, ConfigError, StorageError
 from pyhudi.storage import Storage, open_storage
+from pyhudi.storage.location import reason_of
 from tests.unit.storage.s3_server import S3Server
 from tests.unit.storage.suite import StorageTests, write_and_fail
 
@@ -172,6 +173,17 @@ def test_a_server_that_is_not_there() -> None:
     }
     with pytest.raises(StorageError, match="127"):
         open_storage("s3://b/t", options).read("f")
+
+
+def test_what_keeps_one_out_is_said(s3: S3Server) -> None:
+    plain = {name: value for name, value in s3.options.items() if not name.endswith("allow_http")}
+    with pytest.raises(StorageError, match=r"needs pyhudi\.storage\.allow_http=true"):
+        open_storage("s3://b/t", plain).read("f")
+    nobody = reason_of(OSError("Error performing PUT http://169.254.169.254/latest/api/token"))
+    assert "token; there are no credentials: give them by options (pyhudi.storage.access_key_id" in nobody
+    assert reason_of(OSError("no way\n\nDebug source:\nhttp://metadata.google.internal")) == "no way"
+    refused = type("PermissionDeniedError", (Exception,), {})("no")
+    assert reason_of(refused).startswith("no; the credentials do not allow it: ")
 
 
 def test_azure_and_google_addresses() -> None:
