@@ -28,6 +28,8 @@ SYNC_SIZE = 16
 
 AvroSchema: TypeAlias = dict[str, Any]
 
+_JAVA_STRING = {"avro.java.string": "String"}
+
 
 def is_container(data: bytes) -> bool:
     """Say whether the bytes start as an Avro object container does."""
@@ -71,6 +73,23 @@ def _parsed(text: str) -> Any:
 def schema_json(schema: AvroSchema | str) -> str:
     """Return the schema as compact JSON text, the form that files carry."""
     return schema if isinstance(schema, str) else json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+
+
+def with_java_strings(schema: Any) -> Any:
+    """Return the schema with the property by which Avro for Java gives its own strings to who reads the data.
+
+    Apache Hudi's classes have it; where it is missing from a file, its readers of archived timelines fail.
+    """
+    if schema == "string":
+        return {"type": "string", **_JAVA_STRING}
+    if isinstance(schema, list):
+        return [with_java_strings(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {key: with_java_strings(schema[key]) for key in ("items", "values") if key in schema}
+    if "fields" in schema:
+        inner["fields"] = [field | {"type": with_java_strings(field["type"])} for field in schema["fields"]]
+    return schema | inner | (_JAVA_STRING if schema["type"] in ("map", "string") else {})
 
 
 def encode_record(schema: AvroSchema | str, record: Mapping[str, Any]) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import TimelineError
-from pyhudi.format.avro import encode_record, load_schema, schema_json
+from pyhudi.format.avro import encode_record, load_schema, schema_json, with_java_strings
 from pyhudi.format.log import BlockType, Header
 from pyhudi.format.log.encode import avro_content
 from pyhudi.format.log.frame import Buffer, frame
@@ -85,7 +85,7 @@ def add(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant], t
     for instant in instants:
         if instant.family not in ACTIONS:
             raise TimelineError(f"{instant} cannot be archived in layout 1; leave it on the active timeline")
-    schema = schema_json(load_schema("HoodieArchivedMetaEntry.v6"))
+    schema = schema_json(with_java_strings(load_schema("HoodieArchivedMetaEntry.v6")))
     changed = _change_times(storage, active.layout, timezone)
     states = [state for instant in instants for state in reversed(active.states(instant))]
     records = [_record(active, state, schema, changed.get(active.path(state))) for state in states]
