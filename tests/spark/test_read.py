@@ -189,6 +189,18 @@ def test_what_is_not_a_number_is_found_by_any_query(spark, tmp_path):
         assert rows.where(query).count() == expected, query
 
 
+def test_negative_zeros_are_found_by_any_query(spark, tmp_path):
+    """They are 0.0 to Spark, which looks values up in the dictionaries of files bit by bit."""
+    options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    table = HudiTable.create(str(tmp_path / "t"), options)
+    kept = [(f"{i}", -0.0 if i % 2 else 1.0, (-0.0 if i % 2 else 1.0,)) for i in range(20)]
+    table.bulk_insert(spark.createDataFrame(kept, "id string, r double, s struct<f: float>").coalesce(1))
+    rows = table.scan().to_spark(spark)
+    for query, expected in [("r = 0", 10), ("r in (0.0, 9.0)", 10), ("s.f = 0", 10), ("r = 1", 10), ("r = 2", 0)]:
+        assert rows.where(query).count() == expected, query
+    assert table.scan([("r", "=", 0.0)]).to_spark(spark).count() == table.scan([("r", "=", 0.0)]).count() == 10
+
+
 def test_a_pyarrow_expression_is_not_for_spark(spark, years):
     with pytest.raises(QueryError, match="pyarrow expression, which Spark cannot evaluate"):
         HudiTable.for_path(str(years.root)).scan(pc.field("v") > 1).to_spark(spark)

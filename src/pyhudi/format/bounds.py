@@ -102,20 +102,30 @@ class BoundsRecorder:
 
 
 class NanWatch:
-    """Notices which columns of a file hold NaN, of those (``schema``), and of their leaves, that could."""
+    """Notices which columns of a file hold NaN (``found``) and which -0.0 (``zeros``), of those (``schema``), and of
+    their leaves, that could."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self._open = set(float_leaves(schema))
-        self.columns = frozenset(self._open)
+        self.columns = frozenset(float_leaves(schema))
         self.found: set[str] = set()
+        self.zeros: set[str] = set()
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take the next rows."""
-        for name in tuple(self._open):
+        for name in self.columns - (self.found & self.zeros):
             column = leaf_column(rows, name)
-            if column is not None and pc.any(pc.is_nan(column)).as_py():
-                self._open.discard(name)
+            if column is None:
+                continue
+            if name not in self.found and pc.any(pc.is_nan(column)).as_py():
                 self.found.add(name)
+            if name not in self.zeros and pc.any(_is_negative_zero(column)).as_py():
+                self.zeros.add(name)
+
+
+def _is_negative_zero(column: pa.Array) -> pa.BooleanArray:
+    """Which floating-point numbers are -0.0: only the bit of the sign is set."""
+    width = column.type.bit_width
+    return pc.equal(column.view(f"int{width}"), pa.scalar(-(2 ** (width - 1)), f"int{width}"))
 
 
 def float_leaves(fields: Iterable[pa.Field], path: str = "") -> Iterator[str]:

@@ -20,7 +20,7 @@ from pyhudi.errors import ConfigError, FormatError
 from pyhudi.format import basefile, footer
 from pyhudi.format.bounds import NanWatch, parquet_bounds
 from pyhudi.format.footer import BloomOptions, Footer
-from pyhudi.format.parquetend import EndKept, without_ends
+from pyhudi.format.parquetend import EndKept, mended_end
 from pyhudi.schema.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
 
 CODECS: Mapping[str, str] = {
@@ -133,12 +133,12 @@ class BaseFileWriter(basefile.FileWriter):
             entries |= {NAN_KEY: json.dumps(sorted(self._watch.found))}
         if entries:
             writer.add_key_value_metadata(entries)
-        if not self._watch.found:
+        if not (self._watch.found or self._watch.zeros):
             writer.close()
             return
         self._to_file.keep_back()
         writer.close()
-        self._output.write(without_ends(self._to_file.end, self._watch.found))
+        self._output.write(mended_end(self._to_file.end, self._watch.found, self._watch.zeros))
 
     def _discard(self) -> None:
         if self._writer is not None:

@@ -1,4 +1,4 @@
-"""Footers of files with NaN: no bounds that readers would leave the rows out by."""
+"""Footers of files with NaN and -0.0: nothing is in them that readers would leave rows out by."""
 
 import contextlib
 import math
@@ -76,6 +76,22 @@ def test_without_nan_the_bounds_are_there(tmp_path: Path) -> None:
     file = _written(tmp_path / "f.parquet", pa.table({"a": [1.0, 2.0]}))
     chunk = file.metadata.row_group(0).column(0)
     assert (chunk.statistics.min, chunk.statistics.max, chunk.has_column_index) == (1.0, 2.0, True)
+
+
+def test_columns_with_negative_zeros_do_not_say_that_all_pages_have_dictionaries(tmp_path: Path) -> None:
+    inner = pa.array([{"x": -0.0}, {"x": 1.0}, None, {"x": -0.0}], pa.struct([("x", pa.float32())]))
+    table = pa.table({"a": [1.0, 1.0, -0.0, -0.0], "b": [0.0, 1.0, 0.0, 1.0], "c": [-0.0, NAN, -0.0, NAN], "s": inner})
+    file = _written(tmp_path / "f.parquet", table)
+    assert repr(file.read().to_pydict()) == repr(table.to_pydict())
+    data = (tmp_path / "f.parquet").read_bytes()
+    footer = read_struct(data[-8 - int.from_bytes(data[-8:-4], "little") : -8])
+    for number, group in enumerate(footer[4].data.values):
+        described = {b".".join(c[3].data[3].data.values).decode(): c[3].data for c in group[1].data.values}
+        assert [name for name, chunk in described.items() if 13 in chunk] == ["b"]
+        chunks = [file.metadata.row_group(number).column(i) for i in range(4)]
+        assert [chunk.statistics.has_min_max for chunk in chunks] == [True, True, False, True]
+        # by this name of the encoding parquet-java would know it all the same
+        assert all("PLAIN_DICTIONARY" not in chunk.encodings for chunk in chunks)
 
 
 # --- the protocol ----------------------------------------------------------------------------------------------------
