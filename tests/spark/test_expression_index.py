@@ -267,12 +267,14 @@ def test_what_cannot_be_kept_is_taken_out_of_use(spark: SparkSession, tmp_path: 
     found = one.table.scan("from_unixtime(sec) = 'mine'").to_spark(one.spark).count()
     assert found == (len(one.model) if is_hidden else 0)
     assert one.table.scan("from_unixtime(sec) = 'mine'").to_spark(spark).count() == 0
-    with pytest.raises(ConfigError, match="a function of its own by the name of from_unixtime"):
-        build("twice", "sec", using="column_stats", index_options={"expr": "from_unixtime"}, spark=one.spark)
+    if is_hidden:
+        with pytest.raises(ConfigError, match="a function of its own by the name of from_unixtime"):
+            build("twice", "sec", using="column_stats", index_options={"expr": "from_unixtime"}, spark=one.spark)
     one.write("upsert", rows(range(2), 3))
-    assert one.in_use == [], "it would have values of another function"
+    assert one.in_use == ([] if is_hidden else ["expr_index_by_day"]), "it would have values of another function"
     one.spark = spark
-    build("by_day", "sec", using="column_stats", index_options={"expr": "from_unixtime"}, spark=spark)
+    if is_hidden:
+        build("by_day", "sec", using="column_stats", index_options={"expr": "from_unixtime"}, spark=spark)
     client, opts = TableMetaClient.open(one.path), Options.parse(one.options)
     assert schedule(client, opts).instant is not None
     assert run_pending(client, opts, run_in_threads).num_files
