@@ -159,6 +159,14 @@ class Oracle:
         arguments = {"options": dict(options), "schedule": list(schedule), "instant": instant, "run": run}
         return str(self._ask("index", path=str(path), **arguments))
 
+    def define_index(
+        self, path: Path | str, partition: str, using: str, column: str, options: Mapping[str, str]
+    ) -> None:
+        """Define an index that is not built yet; nobody but CREATE INDEX does that, and builds it then."""
+        self._ask(
+            "define_index", path=str(path), partition=partition, using=using, column=column, options=dict(options)
+        )
+
     def _file(self, suffix: str) -> Path:
         return self._folder / f"{next(self._count)}.{suffix}"
 

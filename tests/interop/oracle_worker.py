@@ -115,6 +115,17 @@ class Worker:
             client.close()
         return str(instant)
 
+    def define_index(self, path: str, partition: str, using: str, column: str, options: dict[str, str]) -> None:
+        """Define a secondary or expression index, as the first step of CREATE INDEX does (1.2.0)."""
+        jvm = self.spark._jvm
+        meta = self._meta_client(path)
+        versions = jvm.org.apache.hudi.metadata.HoodieIndexVersion
+        builder = jvm.org.apache.hudi.common.model.HoodieIndexDefinition.newBuilder()
+        builder = builder.withIndexName(partition).withIndexType(using).withSourceFields([column])
+        builder = builder.withIndexFunction(options.get("expr", "identity")).withIndexOptions(options)
+        builder = builder.withVersion(versions.getCurrentVersion(meta.getTableConfig().getTableVersion(), partition))
+        jvm.org.apache.hudi.index.HoodieIndexUtils.register(meta, builder.build())
+
     def _meta_client(self, path: str) -> Any:
         jvm = self.spark._jvm
         conf = self.spark._jsc.hadoopConfiguration()

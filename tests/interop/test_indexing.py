@@ -110,6 +110,7 @@ NAMED: dict[str, tuple[str, str, dict[str, Any]]] = {
     # of a column of its own: Apache Hudi takes its values for those of the column itself
     "expr_index_upper_id": ("upper_id", "id", UPPER),
 }
+GROUPS = {name: value for name, value in RECORDS.items() if "count" in name}
 NAMED_CASES = [
     seldom(("1.0.2", "COPY_ON_WRITE", "expr_index_upper_id")),
     ("1.2.0", "MERGE_ON_READ", "secondary_index_by_v"),
@@ -120,6 +121,47 @@ NAMED_CASES = [
 def test_apache_hudi_builds_what_is_planned_here(
     oracle: Oracle, table_type: str, index: str, spark: SparkSession, tmp_path: Path
 ) -> None:
+    both = _of_two(oracle, table_type, spark, tmp_path)
+    path, write = str(both.path), both.write_keys
+    services = HudiTable.for_path(path).services
+    name, column, more = NAMED[index]
+    planned = services.schedule_index(name, column, options=GROUPS, **more)
+    write("ours", 20, 30)
+    assert planned.partitions == (index,)
+    oracle.index(path, {**both.options, **LOCK}, instant=planned.instant)
+    _check_named(both, index)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "table_type", "index"),
+    [seldom(("1.2.0", "COPY_ON_WRITE", "expr_index_upper_id")), ("1.2.0", "MERGE_ON_READ", "secondary_index_by_v")],
+    indirect=["oracle"],
+)
+def test_what_apache_hudi_plans_is_built_here(
+    oracle: Oracle, table_type: str, index: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its CREATE INDEX does all at once: it defines the index, plans it and builds it."""
+    both = _of_two(oracle, table_type, spark, tmp_path)
+    path, write = str(both.path), both.write_keys
+    _, column, more = NAMED[index]
+    oracle.define_index(path, index, more.get("using", "secondary_index"), column, more.get("index_options", {}))
+    kind = "SECONDARY_INDEX" if index.startswith("secondary") else "EXPRESSION_INDEX"
+    instant = oracle.index(path, {**both.options, **LOCK, "hoodie.index.name": index}, kind, run=False)
+    # with the definition there, a write of Apache Hudi would build the index at once
+    write("ours", 20, 30)
+    services = HudiTable.for_path(path).services
+    assert [(plan.instant, plan.partitions) for plan in services.pending_indexes()] == [(instant, (index,))]
+    assert services.run_index(instant, GROUPS, spark=spark).partitions == (index,)
+    assert not services.pending_indexes()
+    _check_named(both, index)
+    write("theirs", 25, 45)
+    write("ours", 0, 4, "delete")
+    write("theirs", 40, 46)
+    _check_named(both, index)
+
+
+def _of_two(oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path) -> InTurns:
+    """A table with a record index that both have written."""
     kind = {
         "hoodie.metadata.enable": "true",
         "hoodie.datasource.write.table.type": table_type,
@@ -128,18 +170,9 @@ def test_apache_hudi_builds_what_is_planned_here(
         "hoodie.compact.inline": "false",
     }
     both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **RECORDS, **kind})
-    path, write = str(both.path), both.write_keys
-
-    write("theirs", 0, 20)
-    write("ours", 10, 25)
-    services = HudiTable.for_path(path).services
-    groups = {name: value for name, value in RECORDS.items() if "count" in name}
-    name, column, more = NAMED[index]
-    planned = services.schedule_index(name, column, options=groups, **more)
-    write("ours", 20, 30)
-    assert planned.partitions == (index,)
-    oracle.index(path, {**both.options, **LOCK}, instant=planned.instant)
-    _check_named(both, index)
+    both.write_keys("theirs", 0, 20)
+    both.write_keys("ours", 10, 25)
+    return both
 
 
 def _check_named(both: InTurns, *indexes: str) -> None:
