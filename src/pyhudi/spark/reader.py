@@ -171,23 +171,25 @@ def filter_column(rows: RowFilter, schema: pa.Schema) -> Column:
 
 
 def _term(term: Term, schema: pa.Schema) -> Column:
-    found = _compared(term.column, term.op, term.value)
-    if term.value is None or not pa.types.is_floating(type_of(resolve_column(term.column, schema), schema)):
+    if term.value is None:
+        column = sf.col(term.column)
+        return column.isNull() if term.op in ("=", "==") else column.isNotNull()
+    kind = type_of(resolve_column(term.column, schema), schema)
+    found = _compared(term.column, term.op, term.value, kind)
+    if not pa.types.is_floating(kind):
         return found
     # what is not a number is not in the statistics of files, by which Spark would leave out row groups that have it;
     # to ask for it by name keeps Spark from that
     return found | sf.isnan(sf.col(term.column)) if term.is_true_of_nan else found
 
 
-def _compared(name: str, op: str, value: Any) -> Column:
+def _compared(name: str, op: str, value: Any, kind: pa.DataType) -> Column:
     column = sf.col(name)
-    if value is None:
-        return column.isNull() if op in ("=", "==") else column.isNotNull()
     if op in LISTS:
         # null is in no list, and not outside of one either, even of an empty one
-        found = column.isin(*map(_operand, value)) if value else sf.lit(False)
+        found = column.isin(*(_operand(one, kind) for one in value)) if value else sf.lit(False)
         return found if op == "in" else ~found & column.isNotNull()
-    value = _operand(value)
+    value = _operand(value, kind)
     match op:
         case "=" | "==":
             return column == value
@@ -203,9 +205,14 @@ def _compared(name: str, op: str, value: Any) -> Column:
             return column >= value
 
 
-def _operand(value: Any) -> Any:
-    """A value that Spark takes: whole numbers of more than 64 bits only as decimals."""
-    return Decimal(value) if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63 else value
+def _operand(value: Any, kind: pa.DataType) -> Any:
+    """A value that Spark takes, and compares with a column of that type as we do: whole numbers of more than 64 bits
+    only as decimals, others with short floats as such, whatever ``spark.sql.ansi.enabled`` says."""
+    if not isinstance(value, int):
+        return value
+    if not -(1 << 63) <= value < 1 << 63:
+        return Decimal(value)
+    return sf.lit(value).cast("float") if pa.types.is_float32(kind) else value
 
 
 def _selected(rows: DataFrame, plan: ScanPlan) -> DataFrame:
