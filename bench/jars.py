@@ -1,4 +1,4 @@
-"""The jars of Apache Hudi, of the rivals and of Spark's own way to S3, from Maven Central.
+"""The jars of Apache Hudi, of the rivals, and of what Spark 3.5 has beside itself (S3, Connect), from Maven Central.
 
 Only the interoperability tests and the benchmark need them; pyhudi itself uses no jar. Spark's own resolver
 (``spark.jars.packages``) fetches them once into a cache folder, ``.cache/jars`` of this repository, or where
@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 COORDINATES: dict[str, str] = {
+    "connect-3.5.7": "org.apache.spark:spark-connect_2.12:3.5.7",
     "hudi-0.15.0": "org.apache.hudi:hudi-spark3.5-bundle_2.12:0.15.0",
     "hudi-1.0.2": "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2",
     "hudi-1.2.0": "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0",

@@ -41,7 +41,7 @@ def filled_places(
     has one and has log files. *keep* may persist what is found.
     """
     by = [RECORD_KEY, PARTITION_PATH]
-    same = keys.matches(rows, places) & (rows[PARTITION_PATH] == places[OLD_PARTITION])
+    same = keys.matches(rows) & (F.col(PARTITION_PATH) == F.col(OLD_PARTITION))
     held = rows.join(F.broadcast(places) if broadcast else places, same)
     mine = held.select(*by, *keys.in_places, FILE_NO).distinct()
     several = mine.withColumn(_RANK, F.count(F.lit(1)).over(Window.partitionBy(*by))).where(F.col(_RANK) > 1)

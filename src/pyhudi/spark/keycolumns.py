@@ -60,7 +60,7 @@ class KeyColumns:
 
     def of(self, rows: DataFrame) -> list[Column]:
         """The batch's key columns, in the form in which they are compared."""
-        return self.compared([_compared(rows[quoted([name])], rows.schema[name].dataType) for name in self.names])
+        return self.compared([_compared(F.col(quoted([name])), rows.schema[name].dataType) for name in self.names])
 
     def compared(self, columns: list[Column]) -> list[Column]:
         """Key columns in the form in which they are compared; one number only for rows in the batch's ranges."""
@@ -74,10 +74,10 @@ class KeyColumns:
             )
         ]
 
-    def matches(self, rows: DataFrame, places: DataFrame) -> Column:
-        """Condition that a row and a place have the same key."""
+    def matches(self, rows: DataFrame) -> Column:
+        """Condition that a row and a place, joined with the rows, have the same key."""
         pairs = zip(self.of(rows), self.in_places, strict=True)
-        return reduce(and_, (mine == places[theirs] for mine, theirs in pairs))
+        return reduce(and_, (mine == F.col(theirs) for mine, theirs in pairs))
 
 
 TEXT = KeyColumns((RECORD_KEY,))
@@ -169,7 +169,7 @@ def scan_places(
     one_place = everywhere or len(batch.partitions) == 1
     wanted = rows.select(*(c.alias(n) for c, n in zip(incoming, names, strict=True)), PARTITION_PATH)
     wanted = F.broadcast(wanted.select(*names) if one_place else wanted.distinct() if batch.has_duplicates else wanted)
-    same_key = reduce(and_, (base[mine] == wanted[n] for mine, n in zip(keys.in_places, names, strict=True)))
+    same_key = reduce(and_, (F.col(mine) == F.col(n) for mine, n in zip(keys.in_places, names, strict=True)))
     if one_place:
         return with_file_no(spark, base.join(wanted, same_key, "left_semi"), files), keys
     # a key may be in many partitions, and only after the join are the file's partitions cheap to know

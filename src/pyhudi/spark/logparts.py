@@ -8,7 +8,6 @@ what a query asks for, Spark's optimizer drops the part before anything of it is
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pyhudi.keygen.paths import partition_fields
+from pyhudi.spark.frames import union
 from pyhudi.spark.slices import SlicePieces, SliceWork, bytes_to_read, parallelism, run_on_slices
 from pyhudi.spark.types import spark_schema
 
@@ -50,7 +50,7 @@ def run_by_partition(
         rows = run_on_slices(spark, SlicePieces.of(own, -(-cores // values.num_rows), whole=whole), work, schema)
         known = [name for i, name in enumerate(fields) if row[f"exact_{i}"] and name in schema.names]
         parts.append(rows.withColumns({name: _constant(row[name], schema.field(name)) for name in known}))
-    return reduce(DataFrame.union, parts)
+    return union(parts)
 
 
 def _constant(value: object, field: pa.Field) -> Column:

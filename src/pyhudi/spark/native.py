@@ -6,7 +6,6 @@ the values of their partition columns come from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing.pool import ThreadPool
 from typing import TYPE_CHECKING, Protocol
@@ -22,6 +21,7 @@ from pyhudi.errors import QueryError
 from pyhudi.read.file_schemas import FilePart, file_parts
 from pyhudi.spark.files import FileReader, cannot_reach, is_hidden_by_a_mount, read_settings
 from pyhudi.spark.folders import FILE_NUMBER, Folders
+from pyhudi.spark.frames import union
 from pyhudi.spark.partition_columns import PartitionColumns, partition_columns
 from pyhudi.spark.types import spark_schema
 
@@ -111,7 +111,7 @@ def _read(
         reader, way, tasks = parts[0]
         return reader.read(way, tasks)
     with ThreadPool(min(len(parts), _PLANNERS)) as pool:
-        return _union(pool.starmap(_PartReader.read, parts))
+        return union(pool.starmap(_PartReader.read, parts))
 
 
 class _PartReader:
@@ -187,15 +187,6 @@ def _widened(name: str, held: pa.DataType, field: pa.Field) -> Column:
 
 def _spark_type(field: pa.Field) -> DataType:
     return spark_schema(pa.schema([field])).fields[0].dataType
-
-
-def _union(parts: Sequence[DataFrame]) -> DataFrame:
-    """The rows of parts with the same columns. Halves are joined, because Spark looks through all of a union's parts
-    whenever another one is added."""
-    if len(parts) == 1:
-        return parts[0]
-    half = len(parts) // 2
-    return _union(parts[:half]).union(_union(parts[half:]))
 
 
 def quoted(name: str) -> str:

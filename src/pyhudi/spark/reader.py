@@ -29,6 +29,7 @@ from pyhudi.read.numbers import LISTS
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.plan import ScanPlan, plan_scan
 from pyhudi.read.query import Query
+from pyhudi.spark.frames import union
 from pyhudi.spark.functions import hidden_in_filter
 from pyhudi.spark.merged import merged_rows
 from pyhudi.spark.native import quoted, read_natively
@@ -75,7 +76,7 @@ def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings:
     parts = _merged(spark, table, with_logs, settings)
     if with_logs.tasks.num_rows < plan.tasks.num_rows:
         parts = [_from_base_files(spark, table, plan.without_logs(), settings), *parts]
-    return reduce(DataFrame.union, parts)
+    return union(parts)
 
 
 def _from_base_files(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options) -> DataFrame:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
@@ -49,9 +50,9 @@ def record_places(rows: DataFrame, index: RecordIndex, count: int) -> DataFrame:
 
 def match(rows: DataFrame, places: DataFrame, *, partitioned: bool) -> DataFrame:
     """The rows with the places of their keys, null for those that are new."""
-    condition = rows[RECORD_KEY] == places[_FOUND_KEY]
+    condition = F.col(RECORD_KEY) == F.col(_FOUND_KEY)
     if partitioned:
-        condition &= rows[PARTITION_PATH] == places[OLD_PARTITION]
+        condition &= F.col(PARTITION_PATH) == F.col(OLD_PARTITION)
     return rows.join(places, condition, "left").drop(_FOUND_KEY)
 
 

@@ -247,11 +247,11 @@ class _Search:
             places = filled_places(self.rows, places, keys, self.lookup, self.files, self.batch, self.small, self.keep)
         small = self.small
         rows = self.rows
-        condition = keys.matches(rows, places) & (rows[PARTITION_PATH] == places[OLD_PARTITION])
+        condition = keys.matches(rows) & (F.col(PARTITION_PATH) == F.col(OLD_PARTITION))
         found = rows.join(F.broadcast(places) if small else places, condition, "left")
-        kept = found.where(~F.coalesce(rows[DELETE], F.lit(False)) | places[FILE_NO].isNotNull())
-        own = [rows[quoted([name])] for name in rows.columns]
-        return self._named(kept.select(*own, places[FILE_NO], places[ROW]))
+        kept = found.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FILE_NO).isNotNull())
+        own = [F.col(quoted([name])) for name in rows.columns]
+        return self._named(kept.select(*own, FILE_NO, ROW))
 
     def tag_everywhere(self, hard_deletes: bool) -> DataFrame:
         moves = self.lookup.opts.get_typed(_MOVES.get(self.lookup.index, options.BLOOM_UPDATE_PARTITION_PATH))
@@ -263,8 +263,8 @@ class _Search:
         places, keys = self._places(tuple(extra))
         gathered = self.keep(global_places(places, keys, ordering, kept))
         chosen = F.broadcast(gathered) if self.small else gathered
-        found = rows.join(chosen, keys.matches(rows, gathered), "left")
-        own = {name: rows[quoted([name])] for name in rows.columns}
+        found = rows.join(chosen, keys.matches(rows), "left")
+        own = {name: F.col(quoted([name])) for name in rows.columns}
         return self._named(relocated(found, own, rows.schema, ordering, kept, moves=moves))
 
     def _named(self, rows: DataFrame) -> DataFrame:
