@@ -16,7 +16,13 @@ from pyhudi.format.avro import encode_record, load_schema, schema_json, with_jav
 from pyhudi.format.log import BlockType, Header
 from pyhudi.format.log.encode import avro_content
 from pyhudi.format.log.frame import Buffer, frame
-from pyhudi.timeline.history import ARCHIVE_PREFIX, archive_files, archive_number, completed_in_archive_file
+from pyhudi.timeline.history import (
+    ARCHIVE_PREFIX,
+    archive_files,
+    archive_number,
+    completed_in_archive_file,
+    last_of_archive_file,
+)
 from pyhudi.timeline.instants import Action, Instant, State, instant_of_millis
 from pyhudi.timeline.plans import decode_record
 
@@ -70,7 +76,10 @@ def archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> l
         CorruptInstantError: the file cannot be parsed.
     """
     files = archive_files(storage, layout)
-    there = completed_in_archive_file(storage, files[-1]) if files else set()
+    # instants leave the timeline in the order of their records
+    if not files or last_of_archive_file(storage, files[-1]) not in {i.requested for i in instants}:
+        return []
+    there = completed_in_archive_file(storage, files[-1])
     return [i for i in instants if (i.requested, i.action) in there]
 
 

@@ -11,7 +11,10 @@ per state file of an instant.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -202,24 +205,41 @@ def _read_archive(storage: Storage, layout: Layout, metadata: bool) -> pa.Table:
     return pa.Table.from_pylist([_archive_row(record, metadata) for record in records], schema=HISTORY_SCHEMA)
 
 
+def last_of_archive_file(storage: Storage, path: str) -> str | None:
+    """The requested time of the last record of an archive file of layout 1; None: it has no records.
+
+    Raises:
+        CorruptInstantError: it cannot be parsed.
+    """
+    with _archive_errors(storage, path):
+        last = deque(_archive_datums(storage.read(path)), maxlen=1)
+        return next((str(decode_avro(*datum)["commitTime"]) for datum in last), None)
+
+
 def _completed_records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
-    data = storage.read(path)
+    with _archive_errors(storage, path):
+        yield from filter(_is_completed, starmap(decode_avro, _archive_datums(storage.read(path))))
+
+
+@contextmanager
+def _archive_errors(storage: Storage, path: str) -> Iterator[None]:
     try:
-        yield from filter(_is_completed, _archive_records(data))
+        yield
     except FormatError as e:
         raise CorruptInstantError(
             f"archive file {storage.uri(path)} cannot be parsed ({e}); restore it from a backup"
         ) from e
 
 
-def _archive_records(data: bytes) -> Iterator[dict[str, Any]]:
+def _archive_datums(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Schema and bytes of each record."""
     for block in scan_blocks(data):
         if block.type is BlockType.AVRO_DATA:
             schema = block.schema
             if schema is None:
                 raise FormatError(f"the block at offset {block.offset} has no schema")
             for datum in avro_datums(block.content()):
-                yield decode_avro(schema, bytes(datum))
+                yield schema, bytes(datum)
 
 
 def _is_completed(record: dict[str, Any]) -> bool:
