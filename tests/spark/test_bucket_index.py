@@ -15,13 +15,13 @@ from tests.spark.model import Model, Row, by_event_time, frame, options, rows_of
 from tests.spark.model import batch as records
 
 from pyhudi.errors import ConfigError, RecordKeyError, UnsupportedTableError
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.hudi_table import HudiTable
 from pyhudi.index.bucketcounts import BucketCounts
 from pyhudi.index.bucketing import Bucketing
 from pyhudi.index.consistent import FIRST_INSTANT, FOLDER, HashingMetadata
 from pyhudi.index.hashing import bucket_of as bucket_of_key
 from pyhudi.keygen import KeySpec
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.buckets import with_bucket
 from pyhudi.spark.writer import write
 from pyhudi.table.keygen_type import KeyGenType

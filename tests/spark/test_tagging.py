@@ -15,10 +15,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import Options
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.format.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.footer import BloomOptions
 from pyhudi.format.parquet import BaseFileWriter
 from pyhudi.keygen import KeySpec
+from pyhudi.schema.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dedupe import mark_deletes
 from pyhudi.spark.keygen import with_keys
 from pyhudi.spark.tagging import KeyLookup, tag, untagged

@@ -9,7 +9,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.columns import COMMIT_TIME
+from pyhudi.schema.columns import COMMIT_TIME
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ import pyarrow.dataset as ds
 
 from pyhudi.errors import FormatError, NotFoundError, QueryError
 from pyhudi.format import orc
-from pyhudi.format.columns import COMMIT_TIME
 from pyhudi.merge.filegroup import FileSlice
 from pyhudi.read.commit_times import CommitTimes
 from pyhudi.read.filters import RowFilter
 from pyhudi.read.merged import MergedReader
+from pyhudi.schema.columns import COMMIT_TIME
 from pyhudi.schema.evolution import conform
 
 if TYPE_CHECKING:

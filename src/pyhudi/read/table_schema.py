@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.errors import QueryError
-from pyhudi.format.columns import OPERATION
 from pyhudi.read.renames import LATEST_SCHEMA
 from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.schema.columns import OPERATION
 from pyhudi.schema.meta import add_meta_columns, remove_meta_columns
 from pyhudi.schema.types import as_nullable
 from pyhudi.timeline.columns import newest_columns

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.keytext import quoted
 
 

@@ -17,7 +17,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from pyhudi.config import options
 from pyhudi.config.values import IndexType
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.spark.bloomsources import FilterSource, metadata_of, stored_ranges
 from pyhudi.spark.frames import small_frame

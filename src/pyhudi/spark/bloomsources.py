@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from pyhudi.config import options
 from pyhudi.errors import FormatError, HudiError
 from pyhudi.format.bloom import BloomFilter
-from pyhudi.format.columns import RECORD_KEY
 from pyhudi.format.filenames import split_paths
 from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.metadata.keys import bloom_filter_keys
 from pyhudi.metadata.records import BLOOM_FILTER
 from pyhudi.metadata.table import KEY, MetadataTable
 from pyhudi.read.statistics import file_bounds
+from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.spark.lookup import BaseFiles, KeyLookup
 from pyhudi.storage import Storage
 from pyhudi.write.basereader import read_footer

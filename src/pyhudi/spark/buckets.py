@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType
 
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bucketing import Bucketing
 from pyhudi.index.hashing import hashes_of
 from pyhudi.keygen import KeySpec
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 
 
 def with_bucket(rows: DataFrame, spec: KeySpec, bucketing: Bucketing, name: str) -> DataFrame:

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 from pyhudi.config import Options, options
 from pyhudi.config.values import SortMode
 from pyhudi.errors import SchemaMismatchError
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.keytext import resolve
 
 

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bucketing import Bucketing
 from pyhudi.index.consistent import HashingMetadata, hashes_of, known_partitions
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.transport import pack
 from pyhudi.storage import Storage
 from pyhudi.write.columns import BASE_PATH, FILE_ID

@@ -14,10 +14,10 @@ from pyspark.sql.types import BooleanType, NumericType, StructType
 
 from pyhudi.config.values import MergeMode
 from pyhudi.errors import SchemaMismatchError
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.merge.dedupe import Dedupe
 from pyhudi.merge.deletes import IS_DELETED
 from pyhudi.merge.rules import Rules
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.keytext import quoted, resolve
 from pyhudi.table.merging import DELETE_FIELD, DELETE_MARKER, MergeSettings
 from pyhudi.write.columns import DELETE

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from pyhudi.errors import SchemaMismatchError
-from pyhudi.format.columns import PARTITION_PATH
+from pyhudi.schema.columns import PARTITION_PATH
 from pyhudi.spark.dedupe import ordering_values
 from pyhudi.spark.keycolumns import KeyColumns, extra_name
 from pyhudi.spark.keytext import quoted, resolve

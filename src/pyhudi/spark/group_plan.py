@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.config import options
 from pyhudi.config.values import DuplicatePolicy, IndexType, MergeMode, Operation, TableType
 from pyhudi.errors import ConflictError, RecordKeyError
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.keygen import KeySpec
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.caching import Cached
 from pyhudi.spark.dedupe import dedupe_in_tasks, mark_deletes, numbered
 from pyhudi.spark.keygen import with_keys

@@ -27,10 +27,10 @@ from pyspark.sql.types import (
 
 from pyhudi.config import options
 from pyhudi.config.values import ReadEngine
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.keygen import KeySpec
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import table_schema
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.batch import Batch
 from pyhudi.spark.keygen import jvm_zone, record_key
 from pyhudi.spark.keytext import quoted, resolve

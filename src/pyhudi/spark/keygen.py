@@ -17,8 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructType
 
 from pyhudi.errors import RecordKeyError, SchemaMismatchError
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.keygen.spec import DEFAULT_PARTITION, EMPTY_KEY_PART, NULL_KEY_PART, KeySpec
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.keytext import has_empty_text, resolve, url_encoded, value_text
 from pyhudi.spark.keytime import time_text
 from pyhudi.table.keygen_type import PartitionField, PartitionKind

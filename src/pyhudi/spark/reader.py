@@ -20,7 +20,6 @@ from pyspark.sql import functions as sf
 from pyhudi.config import Options, options
 from pyhudi.config.values import ReadEngine
 from pyhudi.errors import QueryError
-from pyhudi.format.columns import COMMIT_TIME
 from pyhudi.read.columnpaths import resolve_column, type_of
 from pyhudi.read.commit_times import CommitTimes
 from pyhudi.read.filters import Filter, RowFilter, Term
@@ -29,6 +28,7 @@ from pyhudi.read.numbers import LISTS
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.plan import ScanPlan, plan_scan
 from pyhudi.read.query import Query
+from pyhudi.schema.columns import COMMIT_TIME
 from pyhudi.spark.frames import union
 from pyhudi.spark.functions import hidden_in_filter
 from pyhudi.spark.merged import merged_rows

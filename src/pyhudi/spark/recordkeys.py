@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.format.columns import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.filenames import LOG, parse_names, split_paths
 from pyhudi.format.log import DATA_BLOCKS, decode_records, scan_blocks
 from pyhudi.index.recordgroups import NOWHERE, RecordGroups
 from pyhudi.merge.filegroup import FileSlice, SliceContext, read_slice
+from pyhudi.schema.columns import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.frames import small_frame
 from pyhudi.spark.placement import placement_keys
 from pyhudi.spark.workers import settle_worker

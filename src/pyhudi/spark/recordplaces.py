@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.locations import locations_of
 from pyhudi.index.recordgroups import NOWHERE, RecordGroups
 from pyhudi.metadata.records import RECORD_INDEX
 from pyhudi.metadata.table import KEY
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.lookup import OLD_PARTITION
 from pyhudi.spark.placement import placement_keys
 from pyhudi.spark.recordindex import RecordIndex

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyhudi.format.columns import PARTITION_PATH
+from pyhudi.schema.columns import PARTITION_PATH
 from pyhudi.spark.frames import small_frame
 from pyhudi.spark.keytext import quoted
 from pyhudi.spark.lookup import OLD_PARTITION

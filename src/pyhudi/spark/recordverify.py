@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.columns import RECORD_KEY
 from pyhudi.format.hfile import ENTRY_SCHEMA, HFileReader
 from pyhudi.index.locations import locations_of
 from pyhudi.merge.filegroup import FileSlice
@@ -18,6 +17,7 @@ from pyhudi.metadata.sources import NO_CACHE, StorageRanges
 from pyhudi.read.merged import slice_context
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import table_schema
+from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.spark.grouped import by_group
 from pyhudi.spark.recordkeys import FILE, GROUP, TASK, Batches, slice_keys, task_count
 from pyhudi.spark.workers import settle_worker

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from pyhudi.format.columns import RECORD_KEY
 from pyhudi.index.locations import encode_locations, locations_of
 from pyhudi.index.recordgroups import RecordGroups
 from pyhudi.metadata.deltas import GroupFiles, GroupSlice, Records
 from pyhudi.metadata.records import RECORD_INDEX
 from pyhudi.metadata.table import KEY, MetadataTable
+from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.spark.grouped import by_group
 from pyhudi.spark.recordkeys import FILE, GROUP, TASK, Batches
 from pyhudi.spark.workers import settle_worker, this_task

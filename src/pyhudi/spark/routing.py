@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.frames import small_frame
 from pyhudi.spark.keytext import quoted
 from pyhudi.spark.placement import place

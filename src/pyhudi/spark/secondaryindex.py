@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options, options
-from pyhudi.format.columns import RECORD_KEY
 from pyhudi.index.locations import group_count
 from pyhudi.merge.filegroup import FileSlice, SliceContext
 from pyhudi.metadata.deltas import GroupSlice
@@ -24,6 +23,7 @@ from pyhudi.metadata.upkeep import Upkeep
 from pyhudi.read.merged import slice_context
 from pyhudi.read.pinned import PinnedTable
 from pyhudi.read.table_schema import schema_after, table_schema
+from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.schema.types import as_nullable
 from pyhudi.spark.secondarykeys import GroupChange, IndexTarget, write_changes
 from pyhudi.table.fsview import FileSystemView

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.format.columns import RECORD_KEY
 from pyhudi.merge.filegroup import FileSlice, SliceContext, read_slice
 from pyhudi.metadata.deltas import GroupFiles, GroupSlice, Records
 from pyhudi.metadata.keys import secondary_group_of
 from pyhudi.metadata.secondary import SecondaryIndex, entry_keys, entry_value
+from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.spark.grouped import by_group
 from pyhudi.spark.placement import placement_keys
 from pyhudi.spark.workers import settle_worker, this_task

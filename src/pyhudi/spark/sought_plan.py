@@ -17,8 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.values import IndexType, Operation, TableType
-from pyhudi.format.columns import PARTITION_PATH
 from pyhudi.metadata.home import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
+from pyhudi.schema.columns import PARTITION_PATH
 from pyhudi.spark.caching import Cached
 from pyhudi.spark.dedupe import POSITION
 from pyhudi.spark.frames import small_frame

@@ -20,8 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.config import options
 from pyhudi.config.values import IndexType
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.keygen import KeySpec
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.batch import Batch, summarize
 from pyhudi.spark.bloomlookup import bloom_places
 from pyhudi.spark.dedupe import dedupe

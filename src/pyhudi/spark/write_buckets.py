@@ -20,13 +20,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyhudi.config import options
 from pyhudi.config.values import BucketEngine, DuplicatePolicy, IndexType, MergeMode, Operation, TableType
 from pyhudi.errors import RecordKeyError
-from pyhudi.format.columns import PARTITION_PATH
 from pyhudi.index.bucketcounts import store_counts
 from pyhudi.index.bucketids import bucket_groups, new_tail
 from pyhudi.index.bucketing import Bucketing
 from pyhudi.index.consistent import known_partitions, load_metadata, store_first
 from pyhudi.merge.deletes import IS_DELETED
 from pyhudi.metadata.indexdelta import RECORD_INDEX
+from pyhudi.schema.columns import PARTITION_PATH
 from pyhudi.spark.buckets import with_bucket
 from pyhudi.spark.caching import Cached
 from pyhudi.spark.consistent import Locations, check_in_view, located, opened, refuse_replacing

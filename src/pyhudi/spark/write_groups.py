@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import options
 from pyhudi.config.values import MergeMode, Operation
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.dedupe import is_delete
 from pyhudi.spark.failures import spark_errors
 from pyhudi.spark.group_plan import GroupPlan, known_instants, plan_groups

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.config import options
-from pyhudi.format.columns import PARTITION_PATH
+from pyhudi.schema.columns import PARTITION_PATH
 from pyhudi.spark.consistent import check_not_consistent
 from pyhudi.spark.failures import spark_errors
 from pyhudi.spark.keygen import with_keys

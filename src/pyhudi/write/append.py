@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.bounds import BoundsRecorder
-from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.filenames import parse_names
 from pyhudi.format.log import LogWriter
 from pyhudi.merge.changes import ordering_of
 from pyhudi.merge.ordering import type_of
+from pyhudi.schema.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.write.columns import ROW
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.groups import group_keys

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from pyhudi.format.columns import PARTITION_PATH
+from pyhudi.schema.columns import PARTITION_PATH
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.create import CreateHandle, task_file_ids
 from pyhudi.write.output import RowLayout

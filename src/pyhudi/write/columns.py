@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 
 DELETE = "_pyhudi_delete"
 """Boolean: the row is a delete. Null counts as false."""

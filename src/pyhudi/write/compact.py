@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.format.basefile import FileSummary
-from pyhudi.format.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.log import BlockType
 from pyhudi.merge.changes import Changes
 from pyhudi.merge.filegroup import FileSlice, OpenSlice, SliceContext, open_slice
 from pyhudi.merge.final import merge_base
 from pyhudi.merge.logstate import LogState
 from pyhudi.merge.ordering import Index, Mask
+from pyhudi.schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.evolution import conform
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.basereader import BaseReader, open_base

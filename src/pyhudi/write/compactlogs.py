@@ -8,11 +8,11 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pyhudi.format.bounds import BoundsRecorder
-from pyhudi.format.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.filenames import split_paths
 from pyhudi.format.log import NATURAL_COLUMN, LogFile, LogWriter
 from pyhudi.merge.filegroup import FileSlice, OpenSlice, SliceContext, open_slice
 from pyhudi.merge.logstate import LogState
+from pyhudi.schema.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.write.compact import with_reading
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.logfiles import log_slice, open_log

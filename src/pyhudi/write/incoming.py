@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.columns import PARTITION_PATH
+from pyhudi.schema.columns import PARTITION_PATH
 from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW
 
 _AFTER_ALL = np.iinfo(np.int64).max

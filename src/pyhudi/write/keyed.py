@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.columns import RECORD_KEY
 from pyhudi.merge.dedupe import Dedupe, dedupe
+from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.storage import Storage
 from pyhudi.write.basereader import open_base
 from pyhudi.write.columns import ROW

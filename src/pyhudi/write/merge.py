@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.errors import FormatError
-from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.filenames import parse_names
 from pyhudi.merge.changes import Changes, fold_changes
 from pyhudi.merge.final import merge_base
 from pyhudi.merge.ordering import Index
 from pyhudi.merge.rules import Rules
+from pyhudi.schema.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.evolution import conform
 from pyhudi.storage import join_path
 from pyhudi.timeline.markers import IOType

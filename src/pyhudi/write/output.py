@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 
 from pyhudi.format.basefile import FileSummary, FileWriter
 from pyhudi.format.bounds import unknown_columns
-from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.filenames import base_file_name
 from pyhudi.format.footer import Footer
 from pyhudi.format.orc import OrcFileWriter
 from pyhudi.format.parquet import BaseFileWriter
 from pyhudi.metadata.filestats import file_bounds
+from pyhudi.schema.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.evolution import conform
 from pyhudi.storage import join_path
 from pyhudi.table.partition_metadata import write_partition_metadata

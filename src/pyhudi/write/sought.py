@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.columns import RECORD_KEY
 from pyhudi.format.filenames import file_prefix_of, new_file_id
 from pyhudi.merge.dedupe import Dedupe
+from pyhudi.schema.columns import RECORD_KEY
 from pyhudi.write.columns import DELETE
 from pyhudi.write.context import TaskId, WriteContext
 from pyhudi.write.groups import group_keys

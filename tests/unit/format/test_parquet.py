@@ -13,10 +13,10 @@ import pytest
 
 from pyhudi.errors import ConfigError, FormatError, RecordKeyError
 from pyhudi.format import parquet
-from pyhudi.format.columns import META_COLUMNS, RECORD_KEY
 from pyhudi.format.footer import BloomOptions
 from pyhudi.format.parquet import BaseFileWriter, ParquetOptions
 from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.columns import META_COLUMNS, RECORD_KEY
 from pyhudi.schema.evolution import conform
 from pyhudi.schema.meta import add_meta_columns
 from pyhudi.schema.types import as_nullable, table_schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.context import TaskId
 

@@ -12,7 +12,6 @@ import pytest
 from tests.unit.write.tagged import FIRST, SCHEMA, SECOND, TAGGED, TASK, THIRD
 
 from pyhudi.errors import TransactionError
-from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.filenames import parse_names
 from pyhudi.format.log import (
     BlockType,
@@ -26,6 +25,7 @@ from pyhudi.format.log import (
 )
 from pyhudi.merge.rules import Rules
 from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.meta import add_meta_columns
 from pyhudi.storage import LocalStorage
 from pyhudi.table.fsview import SLICE_SCHEMA

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from tests.tables import HandMadeTable
 
-from pyhudi.format.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.format.log import LogSchema
 from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.meta import add_meta_columns
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.faults import WRITES, Fault, FaultyStorage, Killed

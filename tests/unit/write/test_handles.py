@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tests.properties import examples
 
 from pyhudi.errors import FormatError, TransactionError
-from pyhudi.format.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.parquet import read_footer
 from pyhudi.merge.rules import Rules
+from pyhudi.schema.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import LocalStorage
 from pyhudi.timeline.gate import WriteGate
 from pyhudi.timeline.markers import Markers

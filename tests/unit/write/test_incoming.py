@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyhudi.format.columns import PARTITION_PATH
+from pyhudi.schema.columns import PARTITION_PATH
 from pyhudi.write.columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.incoming import GroupedRows, GroupKey
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from tests.properties import examples
 from tests.unit.write.tagged import FIRST, SCHEMA, SECOND, TAGGED, TASK, THIRD
 
-from pyhudi.format.columns import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.format.log import LogSchema, decode_deletes, decode_records, scan_blocks
 from pyhudi.merge.dedupe import Dedupe
 from pyhudi.merge.rules import Rules
 from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.columns import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.schema.meta import add_meta_columns
 from pyhudi.storage import LocalStorage
 from pyhudi.timeline.gate import WriteGate
