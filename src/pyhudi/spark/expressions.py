@@ -16,6 +16,7 @@ from pyhudi.format.bounds import BoundsRecorder, bounds_type, flat_schema
 from pyhudi.metadata.expressions import Expression, ExpressionIndex
 from pyhudi.metadata.filestats import rows_of_file
 from pyhudi.metadata.home import BLOOM_FILTERS
+from pyhudi.spark.frames import spread_frame
 from pyhudi.spark.functions import hidden_functions
 from pyhudi.spark.grouped import by_group
 from pyhudi.spark.native import quoted
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 Batches = Iterator[pa.RecordBatch]
 _NUMBER, _DATA = "number", "data"
+_BYTES_A_ROW = 4 * 1024 * 1024
+"""In pieces of about so many bytes goes to the driver what tasks have found."""
 FILTER_TYPE = pa.struct([("type", pa.string()), ("text", pa.string())])
 """A bloom filter: its type and its base64 text, null if some of the values are."""
 _BLOOM_DEFAULTS = {
@@ -110,39 +113,51 @@ def summaries(
     sources = flat_schema(columns, dict.fromkeys(index.expression.column for index in indexes))
     top = pa.schema([_in_spark(columns.field(n)) for n in dict.fromkeys(n.partition(".")[0] for n in sources.names)])
     kinds = [index.expression.type_of(sources.field(index.expression.column).type) for index in indexes]
-    paths, of_kind = files["path"].to_pylist(), files["kind"].to_pylist()
     read_schema = spark_schema(pa.schema([pa.field(_NUMBER, pa.int32()), *top]))
     arrow_schema = pa.schema([pa.field(_NUMBER, pa.int32()), *top])
 
     def read(batches: Iterable[pa.RecordBatch]) -> Batches:
         settle_worker()
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for rows in rows_of_file(storage, paths[number], of_kind[number], top):
+            for number, path, kind in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                for rows in rows_of_file(storage, path, kind, top):
                     numbers = pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
                     table = pa.Table.from_arrays([numbers, *rows.columns], schema=arrow_schema)
                     yield from table.combine_chunks().to_batches()
 
     def fold(batches: Iterable[pa.RecordBatch]) -> Batches:
         settle_worker()
+        waiting: list[pa.Table] = []
+        size = 0
         for number, rows in by_group(batches, _NUMBER):
             found = [
                 _summary(index, kind, rows[f"e{i}"].combine_chunks())
                 for i, (index, kind) in enumerate(zip(indexes, kinds, strict=True))
             ]
             named = dict(zip((index.partition for index in indexes), found, strict=True))
-            data = packed(pa.table({_NUMBER: pa.array([number], pa.int32()), **named}))
-            yield pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=[_DATA])
+            waiting.append(pa.table({_NUMBER: pa.array([number], pa.int32()), **named}))
+            size += waiting[-1].nbytes
+            if size >= _BYTES_A_ROW:
+                yield _packed_row(waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield _packed_row(waiting)
 
     count = files.num_rows
+    numbered = files.select(["path", "kind"]).add_column(0, _NUMBER, pa.array(range(count), pa.int32()))
     tasks = max(1, min(count, 4 * shuffles(spark)))
-    rows = spark.range(0, count, 1, numPartitions=tasks).mapInArrow(read, read_schema)
+    rows = spread_frame(spark, numbered, tasks).mapInArrow(read, read_schema)
     values = rows.select(_NUMBER, *(column_of(index.expression).alias(f"e{i}") for i, index in enumerate(indexes)))
     done = values.mapInArrow(fold, f"{_DATA} binary").collect()
     empty = pa.schema(
         [(_NUMBER, pa.int32()), *((i.partition, _kept(i, k)) for i, k in zip(indexes, kinds, strict=True))]
     )
     return pa.concat_tables([empty.empty_table(), *(unpacked(bytes(row[0])).cast(empty) for row in done)])
+
+
+def _packed_row(parts: Sequence[pa.Table]) -> pa.RecordBatch:
+    data = packed(pa.concat_tables(parts).combine_chunks())
+    return pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=[_DATA])
 
 
 def _in_spark(field: pa.Field) -> pa.Field:

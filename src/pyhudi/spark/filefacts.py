@@ -32,7 +32,7 @@ from pyhudi.metadata.filefacts import (
 from pyhudi.metadata.filestats import BOUNDS
 from pyhudi.metadata.keys import group_of
 from pyhudi.spark.failures import task_errors
-from pyhudi.spark.frames import small_frame
+from pyhudi.spark.frames import spread_frame
 from pyhudi.spark.grouped import runs
 from pyhudi.spark.packed import packed, unpacked
 from pyhudi.spark.placement import placement_keys
@@ -101,10 +101,7 @@ class SparkFacts:
                     yield _done(groups.write_sorted(number, entries), None)
 
         readers = max(1, min(files.num_rows // _FILES_A_TASK, 4 * shuffles(spark)))
-        numbers = np.arange(files.num_rows) * readers // files.num_rows
-        to = pa.array(np.array(placement_keys(readers), np.int32)[numbers])
-        paths = small_frame(spark, files.select(FILE_FIELDS).append_column(_TASK, to))
-        rows = paths.repartition(readers, _TASK).drop(_TASK).mapInArrow(read_files, _ROWS)
+        rows = spread_frame(spark, files.select(FILE_FIELDS), readers).mapInArrow(read_files, _ROWS)
         moved = rows.repartition(places.tasks, _TASK).sortWithinPartitions(_GROUP, _KEY)
         setting = nullcontext() if batch_rows is None else session_setting(spark, _BATCH_ROWS, str(batch_rows))
         with setting, task_errors():

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.spark.placement import placement_keys
 from pyhudi.spark.settings import session_setting
 from pyhudi.spark.types import spark_schema
 
+_TASK = "_pyhudi_task"
 _TAKES_ARROW = int(pyspark.__version__.split(".")[0]) >= 4
 
 
@@ -20,6 +23,13 @@ def small_frame(spark: SparkSession, data: pa.Table) -> DataFrame:
         return spark.createDataFrame(data)
     with session_setting(spark, "spark.sql.execution.arrow.pyspark.enabled", "true"):
         return spark.createDataFrame(data.combine_chunks().to_pandas(), spark_schema(data.schema))
+
+
+def spread_frame(spark: SparkSession, data: pa.Table, tasks: int) -> DataFrame:
+    """The same for tasks that have much to do for each row: about as many rows for each task, neighbours together."""
+    numbers = np.arange(data.num_rows) * tasks // max(1, data.num_rows)
+    keys = np.array(placement_keys(tasks), np.int32)[numbers]
+    return small_frame(spark, data.append_column(_TASK, pa.array(keys))).repartition(tasks, _TASK).drop(_TASK)
 
 
 def union(parts: Sequence[DataFrame]) -> DataFrame:
