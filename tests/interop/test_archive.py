@@ -18,20 +18,16 @@ from pyhudi.timeline.layout import LAYOUT_1, LAYOUT_2, Layout
 from pyhudi.timeline.metadata import decode_commit
 from tests.interop.in_turns import OPTIONS, SIMPLE, rows, table
 from tests.interop.oracle import Oracle
+from tests.interop.test_metadata_archive import ARCHIVAL
 from tests.unit.timeline.test_archivelog import records
 
 WRITES = {
     **OPTIONS,
     **SIMPLE,
+    **ARCHIVAL,
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     "hoodie.compact.inline": "true",
     "hoodie.compact.inline.max.delta.commits": "2",
-    "hoodie.metadata.enable": "true",
-    "hoodie.metadata.compact.max.delta.commits": "2",
-    "hoodie.clean.commits.retained": "1",
-    "hoodie.keep.min.commits": "2",
-    "hoodie.keep.max.commits": "3",
-    "hoodie.archive.automatic": "false",
 }
 ARCHIVING = {**WRITES, "hoodie.archive.automatic": "true"}
 

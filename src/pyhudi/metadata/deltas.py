@@ -1,7 +1,7 @@
 """Files and instants of the metadata table: what one delta commit, or the first one of a partition, leaves.
 
-The files of large partitions are written by tasks (`GroupFiles`), wherever those run; the
-driver then publishes one delta commit that names all of them (`publish`).
+The files of large partitions are written by tasks (`GroupFiles`), wherever those run; the driver then publishes one
+delta commit that names all of them (`publish`).
 """
 
 from __future__ import annotations
