@@ -31,7 +31,7 @@ from pyhudi.merge.filegroup import (
 from pyhudi.merge.final import merge_base
 from pyhudi.merge.logscan import counted_blocks
 from pyhudi.merge.logstate import BATCH_ROWS, LogState
-from pyhudi.merge.ordering import Index, Mask, field_of
+from pyhudi.merge.ordering import Index, Mask, distinct, field_of
 from pyhudi.schema.columns import RECORD_KEY
 
 
@@ -148,7 +148,7 @@ def _named_in_headers(context: SliceContext, file_slice: FileSlice, stack: ExitS
     parts = [positions for block in blocks if (positions := block.positions()) is not None]
     if [len(positions) for positions in parts] != list(map(count_records, blocks)):
         return None
-    return _existing(context, file_slice, np.unique(np.concatenate(parts)))
+    return _existing(context, file_slice, distinct(np.concatenate(parts)))
 
 
 def _existing(context: SliceContext, file_slice: FileSlice, rows: Index) -> Index:

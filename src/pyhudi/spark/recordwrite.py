@@ -134,10 +134,10 @@ class Merge:
         # several log files are one place
         groups = _joined(self.files["partition"], self.files["file_id"]).dictionary_encode().indices
         places = groups.to_numpy(zero_copy_only=False).astype(np.int64)[at.to_numpy()]
-        pairs = np.unique(codes * (int(places.max(initial=0)) + 1) + places)
+        pairs = pc.count_distinct(pa.array(codes * (int(places.max(initial=0)) + 1) + places)).as_py()
         last = np.zeros(len(encoded.dictionary), dtype=np.int64)
         last[codes] = np.arange(len(codes))
-        return there.take(pa.array(last)), at.take(pa.array(last)), len(pairs) - len(encoded.dictionary)
+        return there.take(pa.array(last)), at.take(pa.array(last)), pairs - len(encoded.dictionary)
 
     def _known(self, number: int, keys: pa.Array) -> pa.Table:
         """Where the index knows keys of a file group: k, partition, file_id."""

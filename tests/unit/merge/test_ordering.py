@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.merge.ordering import check_orderable, field_of, newer_wins, ranks, type_of, without_ordering
+from pyhudi.merge.ordering import check_orderable, distinct, field_of, newer_wins, ranks, type_of, without_ordering
 
 
 def wins(old: list[object], new: list[object], kind: pa.DataType, *, delete: bool = False) -> list[bool]:
@@ -98,3 +98,8 @@ def test_ordering_values_inside_structs() -> None:
 def test_values_without_an_order_are_refused() -> None:
     with pytest.raises(UnsupportedTableError, match=r"'o'.*list<item: int64>"):
         check_orderable(pa.list_(pa.int64()), "o")
+
+
+@given(st.lists(st.integers(-5, 5) | st.integers(-(2**63), 2**63 - 1)))
+def test_distinct_numbers_are_ascending(values: list[int]) -> None:
+    assert distinct(np.array(values, dtype=np.int64)).tolist() == sorted(set(values))
