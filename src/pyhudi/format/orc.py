@@ -19,6 +19,7 @@ import pyarrow.orc as po
 from pyhudi.errors import FormatError
 from pyhudi.format import basefile, footer
 from pyhudi.format.bounds import BoundsRecorder
+from pyhudi.format.damage import as_damage, check_text
 from pyhudi.format.footer import BloomOptions, Footer
 from pyhudi.format.orctail import with_user_metadata, writer_timezone
 from pyhudi.schema.columns import RECORD_KEY
@@ -159,12 +160,10 @@ def open_file(source: Any) -> po.ORCFile:
     Raises:
         FormatError: it is no ORC file or its end is broken.
     """
-    try:
-        return po.ORCFile(source)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
-        if isinstance(e, OSError) and (isinstance(e, FileNotFoundError) or e.errno is not None):
-            raise
-        raise FormatError(f"not a readable ORC file: {e}") from e
+    with as_damage("not a readable ORC file"):
+        file = po.ORCFile(source)
+        _ = file.schema.names  # decodes them
+    return file
 
 
 def user_metadata(source: Any) -> dict[bytes, bytes]:
@@ -204,11 +203,10 @@ def read_batches(source: Any, columns: Sequence[str] | None = None) -> Iterator[
     wanted = names if columns is None else [name for name in columns if name in names]
     zone = _zone(random_access, file.schema, wanted)
     for number in range(file.nstripes):
-        try:
+        with as_damage(f"stripe {number} of the ORC file cannot be read"):
             # without any column Arrow forgets how many rows there are
             batch = file.read_stripe(number, columns=wanted or names[:1])
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as e:
-            raise FormatError(f"stripe {number} of the ORC file cannot be read: {e}") from e
+            check_text(batch)
         if not wanted:
             yield batch.select([])
             continue

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pyhudi.errors import ConfigError, FormatError
 from pyhudi.format import basefile, footer
 from pyhudi.format.bounds import NanWatch, parquet_bounds
+from pyhudi.format.damage import as_damage, checked_text
 from pyhudi.format.footer import BloomOptions, Footer
 from pyhudi.format.parquetend import EndKept, mended_end
 from pyhudi.schema.columns import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
@@ -213,16 +214,12 @@ def open_file(
     Raises:
         FormatError: it is no Parquet file or its footer is broken.
     """
-    try:
-        return pq.ParquetFile(
+    with as_damage("not a readable Parquet file"):
+        file = pq.ParquetFile(
             source, metadata=metadata, read_dictionary=list(dictionary_columns), pre_buffer=pre_buffer
         )
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-        raise FormatError(f"not a readable Parquet file: {e}") from e
-    except OSError as e:
-        if isinstance(e, FileNotFoundError) or e.errno is not None:
-            raise
-        raise FormatError(f"not a readable Parquet file: {e}") from e  # arrow reports broken footers as OSError
+        _ = file.schema_arrow.names  # decodes them
+    return file
 
 
 def repeating_columns(file: pq.ParquetFile) -> frozenset[str]:
@@ -283,12 +280,12 @@ def read_batches(
 
     ``columns`` are top-level names (None: all); those that the file does not have are left out. Both list forms of
     Hudi's writers come back as lists.
+
+    Raises:
+        FormatError: a page is damaged, or text is not UTF-8.
     """
     file = source if isinstance(source, pq.ParquetFile) else open_file(source, dictionary_columns=dictionary_columns)
     names = file.schema_arrow.names
     wanted = names if columns is None else [name for name in columns if name in names]
-    batches = file.iter_batches(batch_size=batch_size, columns=wanted, row_groups=row_groups)
-    try:
-        yield from batches
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-        raise FormatError(f"the Parquet file cannot be read: {e}") from e
+    with as_damage("the Parquet file cannot be read"):
+        yield from checked_text(file.iter_batches(batch_size=batch_size, columns=wanted, row_groups=row_groups))

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from pyhudi.errors import FormatError
 from pyhudi.format import orc, parquet
+from pyhudi.format.damage import as_damage, checked_text
 from pyhudi.schema.evolution import conform
 from pyhudi.storage import Storage
 
@@ -51,20 +51,17 @@ def read_base(
         FormatError: it is damaged; names it.
     """
     inside = file_columns(schema, names)
-    with storage.open_input(path) as source:
-        try:
-            checked = False
-            if path.endswith(".orc"):
-                batches = orc.read_batches(source, list(inside))
-            elif condition is None:
-                batches = parquet.read_batches(parquet.open_file(source), list(inside), batch_size=batch_rows)
-            else:
-                batches, checked = _filtered(source, schema, inside, batch_rows, condition)
-            for batch in batches:
-                rows = conform(renamed(batch, inside), schema)
-                yield rows if condition is None or checked else rows.filter(condition.expression)
-        except FormatError as e:
-            raise FormatError(f"{storage.uri(path)}: {e}") from e
+    with as_damage(storage.uri(path)), storage.open_input(path) as source:
+        checked = False
+        if path.endswith(".orc"):
+            batches = orc.read_batches(source, list(inside))
+        elif condition is None:
+            batches = parquet.read_batches(parquet.open_file(source), list(inside), batch_size=batch_rows)
+        else:
+            batches, checked = _filtered(source, schema, inside, batch_rows, condition)
+        for batch in batches:
+            rows = conform(renamed(batch, inside), schema)
+            yield rows if condition is None or checked else rows.filter(condition.expression)
 
 
 def _filtered(
@@ -80,7 +77,7 @@ def _filtered(
         for name in condition.columns
     )
     expression = condition.expression if fits else None
-    return fragment.to_batches(columns=columns, filter=expression, batch_size=batch_rows), fits
+    return checked_text(fragment.to_batches(columns=columns, filter=expression, batch_size=batch_rows)), fits
 
 
 def file_columns(schema: pa.Schema, names: FileNames) -> dict[str, str]:

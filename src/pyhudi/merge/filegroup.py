@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import CorruptTableError, FormatError, NotFoundError, QueryError
+from pyhudi.errors import CorruptTableError, NotFoundError, QueryError
+from pyhudi.format.damage import as_damage
 from pyhudi.format.log import Header, LogBlock, scan_blocks
 from pyhudi.keygen.texts import record_keys
 from pyhudi.merge.basefile import read_base
@@ -86,14 +87,13 @@ def open_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[OpenSli
 def slice_errors(file_slice: FileSlice) -> Iterator[None]:
     """Around the reading of a slice: errors name it and say what to do."""
     try:
-        yield
+        with as_damage(f"{file_slice} cannot be read"):
+            yield
     except NotFoundError as e:
         raise QueryError(
             f"a file of {file_slice} is gone: a cleaner has removed it since the query was planned. Plan again, or "
             f"keep more versions (hoodie.clean.commits.retained): {e}"
         ) from e
-    except pa.ArrowInvalid as e:
-        raise FormatError(f"{file_slice} cannot be read: {e}") from e
 
 
 def blocks_of(context: SliceContext, file_slice: FileSlice, stack: ExitStack) -> list[LogBlock]:
@@ -105,10 +105,8 @@ def blocks_of(context: SliceContext, file_slice: FileSlice, stack: ExitStack) ->
             source: Any = context.storage.read(path)
         else:
             source = stack.enter_context(context.storage.open_input(path))
-        try:
+        with as_damage(context.storage.uri(path)):
             found += scan_blocks(source)
-        except FormatError as e:
-            raise FormatError(f"{context.storage.uri(path)}: {e}") from e
     return found
 
 

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from pyhudi.errors import FormatError, NotFoundError, QueryError
+from pyhudi.errors import NotFoundError, QueryError
 from pyhudi.format import orc
+from pyhudi.format.damage import as_damage, checked_text
 from pyhudi.merge.filegroup import FileSlice
 from pyhudi.read.commit_times import CommitTimes
 from pyhudi.read.filters import RowFilter
@@ -76,15 +77,14 @@ class TaskReader:
             FormatError: the file is damaged.
         """
         try:
-            with self.storage.open_input(task.path) as source:
+            damage = as_damage(f"{self.storage.uri(task.path)} cannot be read")
+            with damage, self.storage.open_input(task.path) as source:
                 yield from self._read(source, task)
         except NotFoundError as e:
             raise QueryError(
                 f"{self.storage.uri(task.path)} is gone: a cleaner has removed it since the query was planned. Plan "
                 "again, or keep more versions (hoodie.clean.commits.retained)"
             ) from e
-        except pa.ArrowInvalid as e:
-            raise FormatError(f"{self.storage.uri(task.path)} cannot be read: {e}") from e
 
     def _read(self, source: Any, task: ReadTask) -> Iterator[pa.RecordBatch]:
         if task.path.endswith(".orc"):
@@ -103,7 +103,7 @@ class TaskReader:
             batch_size=BATCH_ROWS,
         )
         target = pa.schema([self.schema.field(c) for c in needed])
-        for batch in batches:
+        for batch in checked_text(batches):
             if batch.num_rows == 0:
                 continue
             yield batch if as_is else self._finished(batch.rename_columns(list(inside)), target, task, later)

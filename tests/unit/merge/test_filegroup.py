@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ import pytest
 
 from pyhudi.config.values import PartialUpdateMode
 from pyhudi.errors import CorruptTableError, FormatError, QueryError
+from pyhudi.format.log import Header, scan_blocks
 from pyhudi.keygen.spec import KeySpec
 from pyhudi.merge.basefile import Condition
 from pyhudi.merge.filegroup import SliceContext, read_slice
 from pyhudi.merge.logscan import BlockView
 from pyhudi.merge.rules import Rules
+from pyhudi.read.local import ReadTask, TaskReader
 from pyhudi.schema.columns import COMMIT_TIME, RECORD_KEY
 from pyhudi.table.keygen_type import KeyGenType
+from tests.unit.format.log.samples import block
 from tests.unit.merge.mergers import Total
 from tests.unit.merge.slices import SCHEMA, Slice, at
 
@@ -247,6 +251,51 @@ def test_gone_and_damaged_files(plain: Slice) -> None:
     (plain.folder / str(plain.base_path)).write_bytes(b"PAR1")
     with pytest.raises(FormatError, match=r"\.parquet"):
         plain.read()
+
+
+def unsealed(data: bytes) -> bytes:
+    """A log file's blocks as others write them, without checksums."""
+    return b"".join(
+        block(int(b.type), {k: v for k, v in b.headers.items() if k != Header.BLOCK_IDENTIFIER}, bytes(b.content()))
+        for b in scan_blocks(data)
+    )
+
+
+def refusals(path: Path, whole: bytes, start: int, read: Callable[[], object]) -> list[str]:
+    """What is said of the file when one of its bytes, every few of them, is another."""
+    found = []
+    for offset in range(start, len(whole), 11):
+        path.write_bytes(whole[:offset] + bytes((whole[offset] ^ 0x80,)) + whole[offset + 1 :])
+        try:
+            read()
+        except FormatError as e:
+            found.append(str(e))
+    assert len(found) > (len(whole) - start) // 11 // 4
+    return found
+
+
+def test_damaged_blocks_of_others_are_errors_that_name_the_slice(tmp_path: Path) -> None:
+    s = Slice(tmp_path, data_format="parquet")
+    s.base(1, [row("a", 1, "x", 1)])
+    s.log(2, [row("a", 2, "y", 2)])
+    path = s.folder / s.log_paths[0]
+    whole = unsealed(path.read_bytes())
+    assert all(text.startswith("slice 2026") for text in refusals(path, whole, whole.index(b"PAR1"), s.read))
+
+
+@pytest.mark.parametrize("extension", ["parquet", "orc"])
+@pytest.mark.parametrize("reader", ["all", "condition", "local"])
+def test_damaged_base_files_are_errors_that_name_them(tmp_path: Path, extension: str, reader: str) -> None:
+    s = Slice(tmp_path, extension=extension)
+    s.base(1, [row(key, 1, key * 9, 1) for key in "abc"])
+    path = s.folder / str(s.base_path)
+    local = TaskReader(s.storage, s.whole_schema, tuple(s.whole_schema.names))
+    ways: dict[str, Callable[[], object]] = {
+        "all": s.read,
+        "condition": lambda: s.read(base_rows=Condition(pc.field("id") >= "a", ("id",))),
+        "local": lambda: [batch.to_pylist() for batch in local.read(ReadTask(path.name, {}, {}))],
+    }
+    assert all(path.name in text for text in refusals(path, path.read_bytes(), 0, ways[reader]))
 
 
 def test_a_cut_log_file_gives_what_is_whole(plain: Slice) -> None:

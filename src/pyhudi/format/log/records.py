@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError, SchemaError
 from pyhudi.format import parquet
+from pyhudi.format.damage import as_damage
 from pyhudi.format.hfile import ENTRY_SCHEMA, KEY_FIELD, HFileReader
 from pyhudi.format.log.avroblock import HEAD_SIZE, count_framed, decode_avro, decode_framed
 from pyhudi.format.log.block import BlockType, LogBlock
@@ -27,12 +28,13 @@ def decode_records(block: LogBlock, *, columns: Sequence[str] | None = None) -> 
         FormatError: the block holds no records, or its content is not what its type and schema say.
     """
     try:
-        if block.type in (BlockType.AVRO_DATA, BlockType.CDC_DATA):
-            return _avro(block, columns)
-        if block.type is BlockType.PARQUET_DATA:
-            return _parquet(block, columns)
-        if block.type is BlockType.HFILE_DATA:
-            return _hfile(block, columns)
+        with as_damage(f"the {block.type.name} block at offset {block.offset} cannot be read"):
+            if block.type in (BlockType.AVRO_DATA, BlockType.CDC_DATA):
+                return _avro(block, columns)
+            if block.type is BlockType.PARQUET_DATA:
+                return _parquet(block, columns)
+            if block.type is BlockType.HFILE_DATA:
+                return _hfile(block, columns)
     except SchemaError as e:
         raise FormatError(f"the {block.type.name} block at offset {block.offset} has a broken schema: {e}") from e
     raise FormatError(f"a block of type {block.type.name} holds no records")

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pyhudi.errors import FormatError
 from pyhudi.format.log import (
     MAGIC,
     BlockType,
+    Header,
     LogBlock,
     LogOptions,
     LogSchema,
@@ -29,6 +31,7 @@ from pyhudi.format.log import (
 )
 from pyhudi.format.log.avroblock import decode_avro
 from pyhudi.schema.arrow_avro import to_avro
+from tests.cases import seldom
 from tests.unit.format.log.samples import block, datums_of, framed
 from tests.unit.format.log.test_deletes import decoded, delete_list, several, wrapped
 from tests.unit.format.log.test_writer import Folder
@@ -147,6 +150,53 @@ def test_blocks_of_others_are_skipped_as_by_the_original() -> None:
             with contextlib.suppress(FormatError):
                 found = [(b.offset, b.end) for b in scan_blocks(broken)]
                 assert found == list(as_the_original(broken)), (at, bit)
+
+
+def unsealed(data_format: str) -> tuple[dict[int, str], int, bytes]:
+    """A data block without checksums, as others write it: headers, type, content."""
+    first = next(b for b in scan_blocks(write(data_format)) if b.type is not BlockType.DELETE)
+    headers = {key: value for key, value in first.headers.items() if key != Header.BLOCK_IDENTIFIER}
+    return headers, int(first.type), bytes(first.content())
+
+
+EVERY = [13, seldom(1)]
+
+
+@pytest.mark.parametrize("step", EVERY)
+@pytest.mark.parametrize("data_format", ["parquet", "hfile"])
+def test_blocks_of_others_are_read_or_refused(data_format: str, step: int) -> None:
+    """Values may be others, which nothing tells; but nothing else than a FormatError is raised, and text is text."""
+    headers, kind, content = unsealed(data_format)
+    whole = block(kind, headers, content)
+    refused = 0
+    for at in range(whole.index(content[:64]), len(whole), step):
+        for flip in (0x01, 0x80):
+            broken = whole[:at] + bytes((whole[at] ^ flip,)) + whole[at + 1 :]
+            try:
+                for b in scan_blocks(broken):
+                    read(b)
+            except FormatError:
+                refused += 1
+    assert refused
+
+
+@pytest.mark.parametrize("step", EVERY)
+@pytest.mark.parametrize("data_format", ["parquet", "hfile"])
+def test_cut_contents_of_others_are_refused(data_format: str, step: int) -> None:
+    headers, kind, content = unsealed(data_format)
+    for cut in range(0, len(content), step):
+        (found,) = scan_blocks(block(kind, headers, content[:cut]))
+        with pytest.raises(FormatError):
+            read(found)
+
+
+def test_text_of_others_that_is_not_utf8_is_refused() -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"s": ["abcdefgh", "zyxwvuts"]}), sink, compression="none", use_dictionary=False)
+    content = sink.getvalue().to_pybytes().replace(b"zyxw", b"zy\xff\xfe")
+    (found,) = scan_blocks(block(int(BlockType.PARQUET_DATA), {0: "1"}, content))
+    with pytest.raises(FormatError, match=r"PARQUET_DATA block at offset 0 .*column 's'.*UTF"):
+        decode_records(found)
 
 
 WIDE = pa.schema(
