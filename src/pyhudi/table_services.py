@@ -71,7 +71,8 @@ class TableServices(IndexPlanning):
         made is returned.
 
         Raises:
-            UnsupportedTableError: the table is no merge-on-read table.
+            UnsupportedTableError: the table is no merge-on-read table, or merges by a merger that is not registered
+                (`pyhudi.register_merger`); nothing is planned then. Only to plan, or a dry run, needs no merger.
             TransactionError: another process runs a plan, or a restore is pending.
         """
         return self._compact(options, dry_run, only_if_due, spark, is_log=False)
@@ -213,7 +214,7 @@ class TableServices(IndexPlanning):
             return make_plan(client, opts, is_log=is_log, only_if_due=only_if_due)
         runner = _runner(spark)
         done = run_pending(client, opts, runner, is_log=is_log)
-        plan = schedule(client, opts, is_log=is_log, only_if_due=only_if_due)
+        plan = schedule(client, opts, is_log=is_log, only_if_due=only_if_due, to_run=True)
         if plan.instant is None:
             return done if done else replace(done, reason=plan.reason)
         return done.and_(run_pending(client, opts, runner, is_log=is_log, instant=plan.instant))

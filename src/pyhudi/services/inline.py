@@ -83,7 +83,7 @@ def _pending(client: TableMetaClient) -> bool:
 
 def _run_all(client: TableMetaClient, opts: Options, runner: Runner, *, is_log: bool) -> CompactionResult:
     done = run_pending(client, opts, runner, is_log=is_log, leave_others=True)
-    plan = schedule(client, opts, is_log=is_log, only_if_due=True)
+    plan = schedule(client, opts, is_log=is_log, only_if_due=True, to_run=True)
     if plan.instant is None:
         return done
     mine = run_pending(client, opts, runner, is_log=is_log, instant=plan.instant, leave_others=True)

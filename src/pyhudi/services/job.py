@@ -98,6 +98,15 @@ class CompactionJob:
         return [compact_slice(self.reading, self.context, task, one)]
 
 
+def check_runnable(table: PinnedTable, opts: Options, *, is_log: bool) -> None:
+    """Refuse what `CompactionJob.of` would refuse of any plan, before there is one.
+
+    Raises:
+        UnsupportedTableError, ConfigError: as there.
+    """
+    CompactionJob.of(table, CompactionPlan(is_log=is_log, instant=""), opts)
+
+
 def operation_type(*, is_log: bool) -> str:
     """The operation of compactions and log compactions as commit metadata names it."""
     return "LOG_COMPACT" if is_log else "COMPACT"

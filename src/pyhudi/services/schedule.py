@@ -12,6 +12,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.values import TableType
 from pyhudi.errors import FormatError, UnsupportedTableError
 from pyhudi.read.pinned import PinnedTable
+from pyhudi.services.job import check_runnable
 from pyhudi.services.log_candidates import worth_compacting
 from pyhudi.services.operations import operations_of
 from pyhudi.services.plan import CompactionPlan
@@ -66,14 +67,18 @@ def make_plan(
 
 
 def schedule(
-    client: TableMetaClient, opts: Options, *, is_log: bool = False, only_if_due: bool = False
+    client: TableMetaClient, opts: Options, *, is_log: bool = False, only_if_due: bool = False, to_run: bool = False
 ) -> CompactionPlan:
     """Make a plan, as `make_plan` does, and put it on the timeline unless it is empty.
+
+    Another process may carry it out, with mergers or by a release that this one does not have. If it is ``to_run`` in
+    this one, what cannot be run here is refused before there is a plan.
 
     The table's lock is held meanwhile: what has completed before the plan's instant is in the plan, what completes
     later belongs to the slices that the compaction opens.
 
     Raises:
+        UnsupportedTableError: as `make_plan`; ``to_run``: as `CompactionJob.of`.
         LockError: the table's lock could not be taken.
         TransactionError: a restore is pending.
     """
@@ -90,6 +95,8 @@ def schedule(
         plan = planner(active, max(now, last or ""))
         if not len(plan):
             return plan
+        if to_run:
+            check_runnable(PinnedTable(client.storage, client.config, active), opts, is_log=is_log)
         instant = slot.take(last)
         active.create_requested(plan.action, instant, plan.encode(client.config.version))
         return plan.scheduled(instant)

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from pyhudi import register_merger, unregister_merger
 from pyhudi.config import Options
-from pyhudi.errors import ConflictError, HudiError, InstantNotFoundError, TransactionError
+from pyhudi.errors import ConflictError, HudiError, InstantNotFoundError, TransactionError, UnsupportedTableError
 from pyhudi.format.parquet import read_footer
 from pyhudi.hudi_table import HudiTable
 from pyhudi.read.pinned import PinnedTable
@@ -31,6 +32,7 @@ from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.context import TaskId
 from pyhudi.write.status import decode_stats
 from tests.golden.expected import NAMES, unpack
+from tests.unit.merge.mergers import First
 from tests.unit.services.mortable import FAST, FILE_IDS, SCHEMA, MorTable, row
 from tests.unit.transaction.test_kill import deaths
 
@@ -426,3 +428,41 @@ def test_options_of_files_are_checked_first(mor: MorTable):
         mor.table.services.compact({"hoodie.parquet.compression.codec": "nope"})
     assert open_storage(mor.root).exists(".hoodie/hoodie.properties")
     assert not mor.client.active_timeline().timeline.of_actions(Action.ROLLBACK)
+
+
+@pytest.mark.parametrize("kind", ["compact", "log_compact"])
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_merger_that_is_missing_is_missed_before_there_is_a_plan(tmp_path: Path, kind: str, version: int) -> None:
+    strategy = First.strategy_id
+    if version == 6:
+        properties = {"hoodie.datasource.write.payload.class": strategy}
+    else:
+        properties = {"hoodie.write.record.merge.mode": "CUSTOM", "hoodie.datasource.write.payload.class": ""}
+        properties["hoodie.write.record.merge.strategy.id"] = strategy
+    mor = MorTable(tmp_path / "t", version, properties, {**FAST, "hoodie.log.compaction.blocks.threshold": "1"})
+    services = mor.table.services
+    assert not getattr(services, kind)()  # there is nothing to do, and so nothing to miss
+    mor.load([row("a1", "a", 1, "x")])
+    mor.delta([row("a1", "a", 2, "y")])
+    before = [(i.requested, i.action, i.state) for i in mor.client.active_timeline().timeline]
+    for _ in range(2):
+        with pytest.raises(UnsupportedTableError, match=rf"{strategy}.*register_merger"):
+            getattr(services, kind)()
+    assert mor.storage is not None
+    inline = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    with pytest.raises(UnsupportedTableError, match="register_merger"):
+        after_deltacommit(mor.storage, Options.parse({**mor.options, **inline}), run_in_threads)
+    assert [(i.requested, i.action, i.state) for i in mor.client.active_timeline().timeline] == before
+    assert len(getattr(services, kind)(dry_run=True)) == 1
+    # another process may have the merger
+    schedule = services.schedule_compaction if kind == "compact" else services.schedule_log_compaction
+    planned = schedule().instant
+    assert planned is not None
+    run = services.run_compaction if kind == "compact" else services.run_log_compaction
+    with pytest.raises(UnsupportedTableError, match="register_merger"):
+        run()
+    register_merger(First())
+    try:
+        assert run().instants == (planned,)
+    finally:
+        unregister_merger(strategy)
