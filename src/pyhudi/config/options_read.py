@@ -49,7 +49,7 @@ HOLLOW_COMMIT_POLICY = choice(
 READ_MERGE_TYPE = choice(
     "hoodie.datasource.merge.type",
     ReadMergeType.PAYLOAD_COMBINE,
-    "Whether a snapshot of a merge-on-read table merges log records.",
+    "Whether a query of a merge-on-read table merges log records; skip_merge is refused for such a table.",
 )
 READ_PATHS = maybe_text(_READ + "paths", "Comma-separated paths or globs to read instead of the table's own.")
 DATA_SKIPPING_ENABLE = flag("hoodie.enable.data.skipping", True, "Whether files are pruned by statistics.")

@@ -126,8 +126,9 @@ class Query:
             and config.table_type == "MERGE_ON_READ"
         ):
             raise QueryError(
-                f"option {MERGE_TYPE!r} with the value 'skip_merge' is not supported on merge-on-read tables: leave it "
-                f"out for merged rows, or set {QUERY_TYPE!r} to 'read_optimized' for base files alone"
+                f"option {MERGE_TYPE!r} with the value 'skip_merge' is not supported on merge-on-read tables: it gives "
+                "several versions of a record, and those that were deleted, and not every release the same ones. Leave "
+                f"it out for merged rows, or set {QUERY_TYPE!r} to 'read_optimized' for base files alone"
             )
         shared = cls(
             type=kind,

@@ -113,8 +113,12 @@ def test_what_is_refused(options, error, message):
 
 def test_skip_merge_is_refused_where_it_would_matter():
     assert query(**{"hoodie.datasource.merge.type": "skip_merge"}).type is QueryType.SNAPSHOT
-    with pytest.raises(QueryError, match=r"skip_merge.*read_optimized"):
-        query(table_type="MERGE_ON_READ", **{"hoodie.datasource.merge.type": "skip_merge"})
+    for kind in QueryType:
+        options = {"hoodie.datasource.query.type": kind, "hoodie.datasource.read.begin.instanttime": "000"}
+        with pytest.raises(QueryError, match=r"skip_merge.*several versions.*read_optimized"):
+            query(table_type="MERGE_ON_READ", **{"hoodie.datasource.merge.type": "Skip_Merge", **options})
+    merged = query(table_type="MERGE_ON_READ", **{"hoodie.datasource.merge.type": "payload_combine"})
+    assert merged.type is QueryType.SNAPSHOT
 
 
 def test_an_incremental_query_takes_its_other_options():
