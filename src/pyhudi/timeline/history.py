@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from pyhudi.errors import CorruptInstantError, FormatError, NotFoundError
 from pyhudi.format.avro import decode_record as decode_avro
 from pyhudi.format.avro import load_schema, write_container
+from pyhudi.format.damage import as_damage
 from pyhudi.format.log import BlockType, avro_datums, scan_blocks
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.layout import Layout
@@ -125,9 +126,9 @@ def _read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Exp
     for name in (file["fileName"] for file in manifest_files(storage, layout)):
         path = f"{layout.history}/{name}"
         try:
-            with storage.open_input(path) as source:
+            with storage.open_input(path) as source, as_damage("damaged"):
                 read = pq.read_table(source, columns=[_LSM_COLUMNS[n] for n in names], filters=wanted)
-        except pa.ArrowInvalid as e:
+        except FormatError as e:
             raise CorruptInstantError(
                 f"archive file {storage.uri(path)} is no parquet file of the timeline ({e}); restore it from a backup"
             ) from e

@@ -98,6 +98,19 @@ def test_a_broken_archive_file(lsm: Storage):
         read_history(lsm, LAYOUT_2)
 
 
+def test_an_archive_file_with_other_bytes(lsm: Storage):
+    name = next(p for p in lsm.list(LAYOUT_2.history)["path"].to_pylist() if p.endswith(".parquet"))
+    whole = lsm.read(name)
+    told = 0
+    for at in range(0, len(whole), 23):
+        lsm.write(name, whole[:at] + bytes((whole[at] ^ 0x80,)) + whole[at + 1 :])
+        try:
+            read_history(lsm, LAYOUT_2, metadata=False)
+        except CorruptInstantError:
+            told += 1
+    assert told > 20
+
+
 class Racing:
     """A storage in which another writer replaces the manifest right after it was read for the first time."""
 
