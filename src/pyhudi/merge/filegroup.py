@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +17,12 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptTableError, NotFoundError, QueryError
 from pyhudi.format.damage import as_damage
-from pyhudi.format.log import Header, LogBlock, scan_blocks
+from pyhudi.format.log import Header, LogBlock
 from pyhudi.keygen.texts import record_keys
 from pyhudi.merge.basefile import read_base
 from pyhudi.merge.blocks import Layout, PositionsError, read_blocks
 from pyhudi.merge.final import merge_base
+from pyhudi.merge.logfiles import LogFiles
 from pyhudi.merge.logscan import counted_blocks
 from pyhudi.merge.logstate import BATCH_ROWS, LogState, LogVersions
 from pyhudi.merge.ordering import Index
@@ -41,8 +41,8 @@ __all__ = [
 ]
 
 MAX_BATCH_ROWS = 524_288
-_WHOLE_FILE = 4 * 1024 * 1024
-"""Log files up to this size are read in one go rather than range by range."""
+_LOGS_OF_BUDGET = 4
+"""The part of the budget (one so-manieth) that log files may take that are held as they are."""
 
 
 def read_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
@@ -73,13 +73,15 @@ class OpenSlice:
 def open_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[OpenSlice]:
     """Read the logs of a slice, for its rows to be read while the context is open; raises what `read_slice` does."""
     with slice_errors(file_slice), ExitStack() as stack:
-        found = blocks_of(context, file_slice, stack)
+        logs = stack.enter_context(log_files(context))
+        found = list(logs.blocks(file_slice.log_paths, file_slice.log_sizes))
         blocks = counted_blocks(found, context.view)
         if context.view.within is not None and any(block.is_partial for block in blocks):
             # what a partial update leaves out may be older than the range
             context = replace(context, view=replace(context.view, within=None), base_rows=None)
             blocks = counted_blocks(found, context.view)
         reader, state = _folded(context, file_slice, blocks, stack)
+        logs.close()  # what counts has been decoded
         yield OpenSlice(reader, state, found, blocks, reader.num_versions)
 
 
@@ -96,18 +98,9 @@ def slice_errors(file_slice: FileSlice) -> Iterator[None]:
         ) from e
 
 
-def blocks_of(context: SliceContext, file_slice: FileSlice, stack: ExitStack) -> list[LogBlock]:
-    """All blocks of the logs; the files stay open as long as the stack is."""
-    found: list[LogBlock] = []
-    sizes = file_slice.log_sizes or (_WHOLE_FILE + 1,) * len(file_slice.log_paths)
-    for path, size in zip(file_slice.log_paths, sizes, strict=True):
-        if size <= _WHOLE_FILE:
-            source: Any = context.storage.read(path)
-        else:
-            source = stack.enter_context(context.storage.open_input(path))
-        with as_damage(context.storage.uri(path)):
-            found += scan_blocks(source)
-    return found
+def log_files(context: SliceContext) -> LogFiles:
+    """Where the blocks of a slice's logs are read from; most of the budget is left to their rows."""
+    return LogFiles(context.storage, context.budget // _LOGS_OF_BUDGET)
 
 
 def _folded(

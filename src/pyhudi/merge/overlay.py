@@ -8,7 +8,6 @@ goes through Python.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -22,13 +21,14 @@ from pyhudi.merge.filegroup import (
     FileSlice,
     OpenSlice,
     SliceContext,
-    blocks_of,
     check_positions,
     has_positions,
+    log_files,
     open_slice,
     slice_errors,
 )
 from pyhudi.merge.final import merge_base
+from pyhudi.merge.logfiles import LogFiles
 from pyhudi.merge.logscan import counted_blocks
 from pyhudi.merge.logstate import BATCH_ROWS, LogState
 from pyhudi.merge.ordering import Index, Mask, distinct, field_of
@@ -45,8 +45,8 @@ def hidden_rows(context: SliceContext, file_slice: FileSlice) -> Index:
     nothing = np.zeros(0, dtype=np.int64)
     if file_slice.base_path is None:
         return nothing
-    with slice_errors(file_slice), ExitStack() as stack:
-        named = _named_in_headers(context, file_slice, stack)
+    with slice_errors(file_slice), log_files(context) as logs:
+        named = _named_in_headers(context, file_slice, logs)
     if named is not None:
         return named
     with open_slice(replace(context, columns=()), file_slice) as found:
@@ -136,10 +136,10 @@ class _Overlay:
         return pa.schema([field for field in schema if field.name in needed])
 
 
-def _named_in_headers(context: SliceContext, file_slice: FileSlice, stack: ExitStack) -> Index | None:
+def _named_in_headers(context: SliceContext, file_slice: FileSlice, logs: LogFiles) -> Index | None:
     """The rows that the headers of log blocks name, where that is all there is to know: blocks that count all have
     positions, and no base row wins against a later version."""
-    blocks = counted_blocks(blocks_of(context, file_slice, stack), context.view)
+    blocks = counted_blocks(logs.blocks(file_slice.log_paths, file_slice.log_sizes), context.view)
     if not blocks:
         return np.zeros(0, dtype=np.int64)
     whole = context.rules.merger is None and context.rules.partial is None and not any(b.is_partial for b in blocks)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyhudi.errors import FormatError
-from pyhudi.format.log import LogBlock, scan_blocks
+from pyhudi.merge.logfiles import LogFiles
 from pyhudi.merge.logscan import counted_blocks
 from pyhudi.read.merged import block_view
 from pyhudi.services.operations import operation_paths
@@ -33,18 +31,10 @@ def worth_compacting(table: PinnedTable, operations: pa.Table, least: int) -> pa
     view = block_view(table)
 
     def is_worth(row: Mapping[str, Any]) -> bool:
-        with ExitStack() as stack:
-            blocks = counted_blocks(_blocks(table, operation_paths(row)[1], stack), view)
+        with LogFiles(table.storage) as logs:
+            blocks = counted_blocks(logs.blocks(operation_paths(row)[1]), view)
         enough = max(len(row["log_files"]), len(blocks)) >= least
         return enough and not any(block.is_partial for block in blocks)
 
     with ThreadPoolExecutor(_SCAN_THREADS) as pool:
         return operations.filter(pa.array(list(pool.map(is_worth, operations.to_pylist())), pa.bool_()))
-
-
-def _blocks(table: PinnedTable, paths: tuple[str, ...], stack: ExitStack) -> Iterator[LogBlock]:
-    for path in paths:
-        try:
-            yield from scan_blocks(stack.enter_context(table.storage.open_input(path)))
-        except FormatError as e:
-            raise FormatError(f"{table.storage.uri(path)}: {e}") from e

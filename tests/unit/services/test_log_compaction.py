@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -214,3 +216,28 @@ def test_after_a_commit(mor: MorTable):
     actions = [i.action for i in mor.client.active_timeline().timeline]
     assert actions.count(Action.COMMIT) == 1
     assert pc.any(pc.equal(mor.table.history()["operation"], "LOG_COMPACT")).as_py()
+
+
+_PLANNING = """
+import resource, shutil, sys
+from pathlib import Path
+from tests.unit.services.mortable import FAST, MorTable, row
+mor = MorTable(Path(sys.argv[1]), 9, {}, FAST)
+mor.load([row("a1", "a", 3, "x"), row("b1", "b", 3, "y")])
+mor.delta([row("a1", "a", 5, "u"), row("b1", "b", 5, "v")])
+for folder in ("a", "b"):
+    (log,) = (path for path in (mor.root / folder).iterdir() if ".log.1_" in path.name)
+    for n in range(2, 301):
+        shutil.copy(log, log.with_name(log.name.replace(".log.1_", f".log.{n}_")))
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+assert {key: row["v"] for key, row in mor.rows().items()} == {"a1": "u", "b1": "v"}
+assert len(mor.table.services.log_compact(dry_run=True)) == 2
+assert len(mor.table.services.compact(dry_run=True)) == 2
+"""
+
+
+def test_planning_with_few_handles(tmp_path: Path):
+    done = subprocess.run(
+        [sys.executable, "-c", _PLANNING, str(tmp_path / "t")], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
