@@ -44,7 +44,7 @@ class Changes:
         ``table`` has the ordering fields with the types of the table; ``hard_deletes``: deletes have no ordering value,
         whatever their columns hold (deletes by key).
         """
-        ordering = ordering_of(rows, rules.ordering_fields, table)
+        ordering = rules.comparable(ordering_of(rows, rules.ordering_fields, table))
         if hard_deletes or rules.deletes_win:
             natural = is_delete
         else:

@@ -41,7 +41,7 @@ def merge_base(
     wins = np.ones(len(positions), dtype=np.bool_)
     if rules.ordering_fields:
         touched = pa.array(positions)
-        older = [field_of(base, name).take(touched) for name in rules.ordering_fields]
+        older = rules.comparable(field_of(base, name).take(touched) for name in rules.ordering_fields)
         wins = newer_wins(older, updates.ordering) | updates.natural
     replaced, deleted = wins & ~dead, wins & dead
     fills = _Fills(base, positions, updates, rules, replaced, ~wins & ~dead)

@@ -20,6 +20,9 @@ from pyhudi.errors import UnsupportedTableError
 Mask = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.int64]
 
+SEQUENCE_DIGITS = 19
+"""Digits to which the numbers of a sequence are filled up: those of the greatest 64-bit number."""
+
 _PLAIN = (
     pa.types.is_integer,
     pa.types.is_floating,
@@ -87,6 +90,13 @@ def check_orderable(kind: pa.DataType, name: str) -> None:
         raise UnsupportedTableError(
             f"the ordering field {name!r} has the type {kind}, whose values have no order; take a simple one"
         )
+
+
+def padded(sequences: pa.Array) -> pa.Array:
+    """Texts of whole numbers between dots, like ``12.345``, as texts that sort as the numbers do."""
+    parts = pc.split_pattern(sequences, ".")
+    numbers = pa.ListArray.from_arrays(parts.offsets, pc.utf8_lpad(parts.values, SEQUENCE_DIGITS, "0"))
+    return pc.if_else(pc.is_valid(sequences), pc.binary_join(numbers, "."), None)
 
 
 def field_of(rows: pa.RecordBatch | pa.Table, path: str) -> pa.Array | pa.ChunkedArray:

@@ -121,7 +121,8 @@ class _Overlay:
         if not self.compares:
             return np.ones(len(positions), dtype=np.bool_)
         picked = pa.array(positions)
-        older = [field_of(base, name).take(picked) for name in self._reader.rules.ordering_fields]
+        rules = self._reader.rules
+        older = rules.comparable(field_of(base, name).take(picked) for name in rules.ordering_fields)
         return self._state.winners(records, older)
 
     def _schema(self) -> pa.Schema:

@@ -7,6 +7,7 @@ of the winning version give way to the other one. For the mode CUSTOM a register
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.values import MergeMode, PartialUpdateMode
-from pyhudi.merge.ordering import Mask, as_mask, check_orderable, type_of
+from pyhudi.merge.ordering import Mask, as_mask, check_orderable, padded, type_of
 from pyhudi.merge.registry import registered
 from pyhudi.schema.types import DEFAULT
 from pyhudi.table.merging import UNAVAILABLE_VALUE, MergeSettings
@@ -31,6 +32,7 @@ class Rules:
 
     ``ordering_fields`` decide, ties to the newer; empty: the newer version wins. ``partial`` says which columns of the
     winner give way to the other version. ``deletes_win``: a delete always counts as one without an ordering value.
+    ``sequences``: ordering values are texts of numbers between dots, which compare number by number.
     ``merger``: the code that decides instead of all this (mode CUSTOM); the ordering fields are handed to it.
     """
 
@@ -39,6 +41,7 @@ class Rules:
     unavailable: str = _DEBEZIUM_UNAVAILABLE
     deletes_win: bool = False
     merger: RecordMerger | None = None
+    sequences: bool = False
 
     @classmethod
     def of_table(cls, settings: MergeSettings) -> Rules:
@@ -71,6 +74,7 @@ class Rules:
             partial=partial,
             unavailable=settings.properties.get(UNAVAILABLE_VALUE, _DEBEZIUM_UNAVAILABLE),
             deletes_win=deletes_win,
+            sequences=settings.sequences,
         )
 
     def present(self, schema: pa.Schema) -> Rules:
@@ -89,6 +93,12 @@ class Rules:
         if fields == self.ordering_fields:
             return self
         return replace(self, ordering_fields=fields)
+
+    def comparable(self, ordering: Iterable[pa.Array]) -> tuple[pa.Array, ...]:
+        """Ordering columns in the form in which their values compare, of the same types."""
+        if not self.sequences:
+            return tuple(ordering)
+        return tuple(padded(column) if pa.types.is_string(column.type) else column for column in ordering)
 
     def given(self, column: pa.Array, field: pa.Field) -> Mask | None:
         """Which values of a column take part in the merge rather than stand for "unchanged"; None: all of them."""

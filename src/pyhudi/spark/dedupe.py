@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import BooleanType, NumericType, StructType
+from pyspark.sql.types import BooleanType, NumericType, StringType, StructType
 
 from pyhudi.config.values import MergeMode
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.merge.dedupe import Dedupe
 from pyhudi.merge.deletes import IS_DELETED
+from pyhudi.merge.ordering import SEQUENCE_DIGITS
 from pyhudi.merge.rules import Rules
 from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.keytext import quoted, resolve
@@ -89,20 +90,29 @@ def batch_order(schema: StructType, merging: MergeSettings) -> list[Column]:
     """What rows of one key are compared by before their position; nothing for commit time."""
     if merging.dedupe_mode is not MergeMode.EVENT_TIME_ORDERING:
         return []
-    return ordering_values(schema, merging.ordering_fields)
+    return ordering_values(schema, merging.ordering_fields, sequences=merging.sequences)
 
 
-def ordering_values(schema: StructType, fields: Sequence[str]) -> list[Column]:
+def ordering_values(schema: StructType, fields: Sequence[str], *, sequences: bool) -> list[Column]:
     """The ordering columns as values that are never null for numbers.
 
     A missing ordering value counts as the number 0, as in Apache Hudi; of other types it is below every value. (The
-    original itself fails on batches with nulls among rows of one key.)
+    original itself fails on batches with nulls among rows of one key.) ``sequences`` as in `MergeSettings`.
     """
     values: list[Column] = []
     for name in fields:
         column, kind = resolve(schema, name, "ordering", SchemaMismatchError)
-        values.append(F.coalesce(column, F.lit(0).cast(kind)) if isinstance(kind, NumericType) else column)
+        if isinstance(kind, NumericType):
+            column = F.coalesce(column, F.lit(0).cast(kind))
+        elif sequences and isinstance(kind, StringType):
+            column = _padded(column)
+        values.append(column)
     return values
+
+
+def _padded(column: Column) -> Column:
+    """Sequences as texts that sort as their numbers do, like `pyhudi.merge.ordering.padded`."""
+    return F.array_join(F.transform(F.split(column, "[.]"), lambda part: F.lpad(part, SEQUENCE_DIGITS, "0")), ".")
 
 
 def _strength(order: Sequence[Column]) -> Column:

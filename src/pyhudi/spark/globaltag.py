@@ -26,11 +26,12 @@ _PLACES, _OUT = "_pyhudi_places", "_pyhudi_out"
 
 
 def global_places(
-    places: DataFrame, keys: KeyColumns, ordering: tuple[str, ...], kept: tuple[str, ...] = ()
+    places: DataFrame, keys: KeyColumns, ordering: tuple[str, ...], kept: tuple[str, ...] = (), *, sequences: bool
 ) -> DataFrame:
-    """One row per key with the list of its places; *ordering* and *kept* are fields of the base rows."""
+    """One row per key with the list of its places; *ordering* and *kept* are fields of the base rows; *sequences* as
+    in `MergeSettings`."""
     base = StructType([field for field in places.schema.fields if field.name.startswith("_pyhudi_base_")])
-    stored = ordering_values(base, [extra_name(name) for name in ordering])
+    stored = ordering_values(base, [extra_name(name) for name in ordering], sequences=sequences)
     strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(stored)))
     place = F.struct(
         F.col(OLD_PARTITION).alias("partition"),
@@ -50,6 +51,7 @@ def relocated(
     kept: tuple[str, ...],
     *,
     moves: bool,
+    sequences: bool,
 ) -> DataFrame:
     """Rows joined with the places of their keys as the rows to be written. Lazy.
 
@@ -80,7 +82,7 @@ def relocated(
         known = F.transform(places, stays)
         needed = F.size(places) == 0
     else:
-        incoming = ordering_values(schema, ordering)
+        incoming = ordering_values(schema, ordering, sequences=sequences)
         strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(incoming)))
         # a stored record that is stronger stays; one in the same partition is left to the merge
         staying = F.filter(places, lambda p: (p["partition"] == new) | (p["strength"] <= strength))

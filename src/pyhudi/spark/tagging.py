@@ -261,11 +261,12 @@ class _Search:
         # fields inside structs are read with the column that they are in
         extra = dict.fromkeys(name if name in rows.columns else name.split(".")[0] for name in (*ordering, *kept))
         places, keys = self._places(tuple(extra))
-        gathered = self.keep(global_places(places, keys, ordering, kept))
+        sequences = self.lookup.merging.sequences
+        gathered = self.keep(global_places(places, keys, ordering, kept, sequences=sequences))
         chosen = F.broadcast(gathered) if self.small else gathered
         found = rows.join(chosen, keys.matches(rows), "left")
         own = {name: F.col(quoted([name])) for name in rows.columns}
-        return self._named(relocated(found, own, rows.schema, ordering, kept, moves=moves))
+        return self._named(relocated(found, own, rows.schema, ordering, kept, moves=moves, sequences=sequences))
 
     def _named(self, rows: DataFrame) -> DataFrame:
         """Replace file numbers by file group and path."""

@@ -54,7 +54,8 @@ class MergeSettings:
     ``dedupe_mode`` and ``dedupe_partial_mode`` are what holds between records of one batch. They differ from ``mode``
     and ``partial_update_mode`` only below version 9, where payload classes have a method of their own for it: most go
     by the ordering value there and fill nothing. ``deletes_win``: a delete counts whatever its ordering value, as some
-    payload classes have it below version 9.
+    payload classes have it below version 9. ``sequences``: ordering values are texts of numbers between dots, like
+    ``000012.345``, which compare number by number.
     """
 
     mode: MergeMode
@@ -67,14 +68,19 @@ class MergeSettings:
     properties: Mapping[str, str] = field(default_factory=dict)
     dedupe_partial_mode: PartialUpdateMode | None = None
     deletes_win: bool = False
+    sequences: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Translation:
+    """What a payload class means. ``sequence``: the column of sequences (`MergeSettings`) by which the class itself
+    orders, below version 9, in the place of ``ordering``."""
+
     mode: MergeMode
     partial: PartialUpdateMode | None = None
     ordering: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    sequence: str | None = None
 
 
 _DEBEZIUM_DELETE = {DELETE_FIELD: "_change_operation_type", DELETE_MARKER: "d"}
@@ -94,7 +100,7 @@ PAYLOADS: Mapping[str, _Translation] = {
         {**_DEBEZIUM_DELETE, UNAVAILABLE_VALUE: "__debezium_unavailable_value"},
     ),
     _DEBEZIUM_PAYLOADS + "MySqlDebeziumAvroPayload": _Translation(
-        _EVENT, None, ("_event_bin_file", "_event_pos"), _DEBEZIUM_DELETE
+        _EVENT, None, ("_event_bin_file", "_event_pos"), _DEBEZIUM_DELETE, "_event_seq"
     ),
 }
 """Payload classes of older releases that are the same as a merge mode with a few properties."""
@@ -130,9 +136,13 @@ def _as_payload(settings: MergeSettings) -> MergeSettings:
     if payload is None:
         return settings
     partial = payload == _PARTIAL_UPDATE_PAYLOAD
+    sequence = PAYLOADS[payload].sequence
+    ordering = (sequence,) if sequence else settings.ordering_fields
     return replace(
         settings,
-        dedupe_mode=_EVENT if settings.ordering_fields else _COMMIT,
+        ordering_fields=ordering,
+        sequences=sequence is not None,
+        dedupe_mode=_EVENT if ordering else _COMMIT,
         dedupe_partial_mode=settings.partial_update_mode if partial else None,
         deletes_win=partial or payload.startswith(_DEBEZIUM_PAYLOADS),
     )

@@ -1,14 +1,7 @@
-"""What Apache Hudi 1.2.0 answered, for every payload class and both table types (recorded in ``data/answers.json``).
-
-Each of the scenarios is one record: a base row, two upserts, a delete by key and a third upsert, any of which may be
-missing; upserts have one or two rows ``[ordering, a, b]``, or ``["x", ordering]`` for a flagged delete. Tables ``v9_…``
-were written and read by 1.2.0, ``v8_…`` written by 1.0.2 and ``v6_…`` by 0.15.0 and read by 1.2.0.
-"""
+"""The merge kernel against what Apache Hudi 1.2.0 answered, for every payload class and both table types."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,54 +16,7 @@ from pyhudi.merge.final import merge_base
 from pyhudi.merge.fold import dense
 from pyhudi.merge.rules import Rules
 from pyhudi.table.merging import MergeSettings, of_table
-
-RECORDED = json.loads((Path(__file__).parent / "data" / "answers.json").read_text())
-SCENARIOS: dict[str, list[Any]] = RECORDED["scenarios"]
-STEPS = {"u1": 1, "u2": 2, "d": 3, "u3": 4}
-UNAVAILABLE = "__debezium_unavailable_value"
-
-ALL_STEPS = tuple(STEPS)
-FAULTS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "v6_mor_pg": ("1.2.0 shows the marker of unavailable values", ALL_STEPS),
-    "v8_mor_pg": ("the same", ALL_STEPS),
-    "v8_mor_event": ("of two deletes 1.2.0 keeps the first", ("d", "u2", "u3")),
-}
-"""Tables whose answers we do not give, at which steps, and why."""
-
-
-def schema_of(kind: str) -> pa.Schema:
-    ordering = {
-        "pg": [("_event_lsn", pa.int64())],
-        "my": [("_event_bin_file", pa.string()), ("_event_pos", pa.int64())],
-    }
-    marker = {"dms": ("Op", pa.string()), "pg": ("_change_operation_type", pa.string())}
-    marker["my"] = marker["pg"]
-    return pa.schema(
-        [
-            ("k", pa.string()),
-            *ordering.get(kind, [("o", pa.int32())]),
-            ("a", pa.string()),
-            ("b", pa.string()),
-            marker.get(kind, ("_hoodie_is_deleted", pa.bool_())),
-        ]
-    )
-
-
-def batch_of(kind: str, rows: list[tuple[str, Any]]) -> pa.RecordBatch:
-    """Rows of a write."""
-    schema = schema_of(kind)
-    marks: dict[str, tuple[Any, Any]] = {"dms": ("D", "U"), "pg": ("d", "u"), "my": ("d", "u")}
-    found = []
-    for key, row in rows:
-        gone = row[0] == "x"
-        a, b = (None, None) if gone else row[1:]
-        if kind == "pg" and not gone:
-            a, b = UNAVAILABLE if a is None else a, UNAVAILABLE if b is None else b
-        values = {"k": key, "_event_bin_file": "bin.000001", "a": a, "b": b}
-        values |= dict.fromkeys(("o", "_event_lsn", "_event_pos"), row[1] if gone else row[0])
-        values |= dict.fromkeys(schema.names[-1:], marks.get(kind, (True, False))[0 if gone else 1])
-        found.append({name: values[name] for name in schema.names})
-    return pa.RecordBatch.from_pylist(found, schema)
+from tests.unit.merge.answers import FAULTS, RECORDED, SCENARIOS, STEPS, batch_of, schema_of, several
 
 
 class Table:
@@ -140,7 +86,7 @@ def test_merges_as_apache_hudi(name: str) -> None:
         if step == "d":
             table.delete(list(given))
         else:
-            rows = [(key, row) for key, value in given.items() for row in _several(value)]
+            rows = [(key, row) for key, value in given.items() for row in several(value)]
             table.upsert(rows)
         got = table.read()
         ours = {key: got.get(key) for key in given}
@@ -149,7 +95,3 @@ def test_merges_as_apache_hudi(name: str) -> None:
             assert ours != theirs, "the exception is not needed any more"
         else:
             assert ours == theirs, step
-
-
-def _several(rows: Any) -> list[Any]:
-    return rows if isinstance(rows[0], list) else [rows]

@@ -13,7 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.merge.ordering import check_orderable, distinct, field_of, newer_wins, ranks, type_of, without_ordering
+from pyhudi.merge.ordering import (
+    check_orderable,
+    distinct,
+    field_of,
+    newer_wins,
+    padded,
+    ranks,
+    type_of,
+    without_ordering,
+)
 
 
 def wins(old: list[object], new: list[object], kind: pa.DataType, *, delete: bool = False) -> list[bool]:
@@ -103,3 +112,12 @@ def test_values_without_an_order_are_refused() -> None:
 @given(st.lists(st.integers(-5, 5) | st.integers(-(2**63), 2**63 - 1)))
 def test_distinct_numbers_are_ascending(values: list[int]) -> None:
     assert distinct(np.array(values, dtype=np.int64)).tolist() == sorted(set(values))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**31), st.integers(0, 2**63 - 1) | st.integers(0, 30)), max_size=9))
+def test_sequences_sort_as_their_numbers(pairs: list[tuple[int, int]]) -> None:
+    texts = pa.array([None, *(f"{file:06d}.{position}" for file, position in pairs)], pa.string())
+    found = padded(texts).to_pylist()
+    assert found[0] is None
+    assert [pairs[i] for i in np.argsort(np.array(found[1:], dtype=object), kind="stable")] == sorted(pairs)
+    assert padded(texts.slice(1)).to_pylist() == found[1:]
