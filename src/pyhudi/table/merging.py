@@ -193,10 +193,11 @@ def table_properties(settings: MergeSettings, opts: Options) -> dict[str, str]:
     found: dict[str, str] = {f"{PROPERTY_PREFIX}{key}": value for key, value in settings.properties.items()}
     mode, strategy = settings.mode, settings.strategy_id
     if version == 8:
-        # translated payloads that need more than a mode are known to version 8 by their class alone
+        # translated payloads are known to version 8 by their class alone, if it is not the one that stands for the
+        # mode: 1.0.2 cannot read logs where the class and a strategy id are both there and differ
         payload = settings.payload_class or settings.legacy_payload
         known = PAYLOADS.get(settings.legacy_payload or "")
-        if known is not None and (known.partial or known.ordering or known.properties):
+        if known is not None and payload not in (OVERWRITE_PAYLOAD, DEFAULT_PAYLOAD):
             mode, strategy = MergeMode.CUSTOM, PAYLOAD_STRATEGY
             found = {key: found[key] for key in found if key.removeprefix(PROPERTY_PREFIX) not in known.properties}
         by_mode = (

@@ -38,7 +38,6 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "ord_table_pre": "table keys count as options",
         "mode_commit_tk": "table keys count as options",
         "key_empty": "an empty list of keys is none",
-        "pl_event": "1.2.0 knows it as event time in version 8 too",
         "delmark": "merge properties are stored, as 1.2.0 does in version 8 too",
     },
     "1.2.0": {
