@@ -46,7 +46,7 @@ PAYLOADS = {
     PARTIAL: "PartialUpdateAvroPayload",
 }
 changes = st.lists(
-    st.tuples(st.sampled_from(KEYS), st.integers(1, 6), st.sampled_from(["put", "put", "put", "delete", "drop"])),
+    st.tuples(st.sampled_from(KEYS), st.integers(1, 6), st.sampled_from([*["put"] * 3, "blank", "delete", "drop"])),
     min_size=1,
     max_size=5,
     unique_by=lambda change: change[0],
@@ -96,7 +96,7 @@ class Model:
             self.log[key] = version
             return
         stays = older.gone and not older.ordering and version.gone
-        if not (stays and self.mode == EVENT_TIME):
+        if not (stays and self.mode in (EVENT_TIME, PARTIAL)):
             self.log[key] = self.merged(older, version)
 
     def merged(self, older: Version, newer: Version) -> Version:
@@ -104,7 +104,7 @@ class Model:
             gone = older.gone or newer.gone
             return Version(None if gone else f"{older.value}{newer.value}", newer.ordering, gone)
         first, second = (newer, older) if newer.beats(older, self.mode) else (older, newer)
-        if self.mode == PARTIAL and first.value is None:
+        if self.mode == PARTIAL and first.value is None and not first.gone:
             return replace(first, value=second.value)
         return first
 
@@ -217,11 +217,12 @@ class Life(RuleBasedStateMachine):
         return rows, [(key, key[0], version.ordering or None) for key, version in versions if version.gone]
 
     def _versions(self, changed: list[tuple[str, int, str]]) -> list[tuple[str, Version]]:
-        """In place of deletes, tables with partial updates get rows without a value."""
         found = []
         for key, o, what in changed:
-            if what == "put" or self.mode == PARTIAL:
-                found.append((key, Version(f"{key} {self.count}" if what == "put" else None, o)))
+            if what in ("put", "blank"):
+                # a merger that joins texts would make null of everything
+                blank = what == "blank" and self.mode != CUSTOM
+                found.append((key, Version(None if blank else f"{key} {self.count}", o)))
             else:
                 found.append((key, Version(None, o if what == "delete" else 0, gone=True)))
         return found

@@ -166,6 +166,17 @@ def test_logs_go_by_completion_time_from_version_8_on():
     ]
 
 
+@pytest.mark.parametrize("by_completion", [False, True], ids=["version 6", "version 8"])
+def test_log_files_of_several_writers_go_by_version_then_write_token(by_completion: bool):
+    at = 2 if by_completion else 1  # from version 8 on the name has the writer's instant, before that the base file's
+    tokens = [(1, "1-0-1"), (1, "10-0-1"), (1, "2-0-1"), (2, "0-0-0"), (10, "0-0-0")]
+    files = [file("base", "a", 1), *(file("log", "a", at, version=n, token=token) for n, token in tokens)]
+    v = view(files, [instant(1, 1), instant(2, 4, "deltacommit")], by_completion=by_completion)
+    # tokens are opaque text, and compared as such
+    expected = [f".a_0000{at}.log.{n}_{token}" for n, token in tokens]
+    assert shown(v.latest_slices()) == [("a", 1, "a_0-0-0_00001.parquet", expected)]
+
+
 def test_logs_without_a_base_file_form_a_slice():
     files = [file("log", "a", 2, version=1), file("log", "a", 3, version=1)]
     v = view(files, [instant(2, 4, "deltacommit"), instant(3, 5, "deltacommit")])
