@@ -6,7 +6,6 @@ of the winning version give way to the other one. For the mode CUSTOM a register
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ import pyarrow.compute as pc
 from pyhudi.config.values import MergeMode, PartialUpdateMode
 from pyhudi.merge.ordering import Mask, as_mask, check_orderable, padded, type_of
 from pyhudi.merge.registry import registered
-from pyhudi.schema.types import DEFAULT
+from pyhudi.schema.arrow_avro import default_value
 from pyhudi.table.merging import UNAVAILABLE_VALUE, MergeSettings
 
 if TYPE_CHECKING:
@@ -103,17 +102,13 @@ class Rules:
     def given(self, column: pa.Array, field: pa.Field) -> Mask | None:
         """Which values of a column take part in the merge rather than stand for "unchanged"; None: all of them."""
         if self.partial is PartialUpdateMode.IGNORE_DEFAULTS:
-            default = (field.metadata or {}).get(DEFAULT)
-            if default is None or pa.types.is_nested(field.type):
+            default = default_value(field)
+            if default is None:
                 return as_mask(pc.is_valid(column)) if column.null_count else None
-            return ~as_mask(pc.equal(column, _default(default, field.type)))
+            return ~as_mask(pc.equal(column, default))
         if self.partial is PartialUpdateMode.FILL_UNAVAILABLE and (
             pa.types.is_string(field.type) or pa.types.is_binary(field.type)
         ):
             marker = pa.scalar(self.unavailable).cast(field.type)
             return ~as_mask(pc.equal(column, marker))
         return None
-
-
-def _default(text: bytes, kind: pa.DataType) -> pa.Scalar:
-    return pa.scalar(json.loads(text)).cast(kind)

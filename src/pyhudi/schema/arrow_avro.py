@@ -10,13 +10,14 @@ from __future__ import annotations
 import functools
 import json
 import re
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError
 from pyhudi.schema.meta import is_meta_column
-from pyhudi.schema.types import COMMENT, DEFAULT, LIST_ITEM, is_list, table_schema
+from pyhudi.schema.types import COMMENT, DEFAULT, LIST_ITEM, MAX_PRECISION, is_list, table_schema
 
 _PRIMITIVES: dict[pa.DataType, Any] = {
     pa.bool_(): "boolean",
@@ -114,6 +115,33 @@ def _type(data_type: pa.DataType, name: str, namespace: str) -> Any:
             "scale": data_type.scale,
         }
     return _PRIMITIVES[data_type]
+
+
+def default_value(field: pa.Field) -> pa.Scalar | None:
+    """Return the non-null default of a column; None if it has none, or is nested.
+
+    Avro writes bytes, and decimals as their big-endian bytes, as text of one character for each byte, and dates and
+    times as the numbers that are stored.
+
+    Raises:
+        SchemaError: the column's type has no such value.
+    """
+    text = (field.metadata or {}).get(DEFAULT)
+    kind = field.type
+    if text is None or pa.types.is_nested(kind):
+        return None
+    value = json.loads(text)
+    try:
+        if pa.types.is_binary(kind):
+            return pa.scalar(value.encode("latin-1"), kind)
+        if pa.types.is_decimal(kind):
+            unscaled = int.from_bytes(value.encode("latin-1"), "big", signed=True)
+            return pa.scalar(Decimal(unscaled).scaleb(-kind.scale, Context(prec=MAX_PRECISION)), kind)
+        if pa.types.is_temporal(kind):
+            return pa.scalar(value, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+        return pa.scalar(value).cast(kind)
+    except (pa.ArrowException, AttributeError, ValueError, ArithmeticError) as e:
+        raise SchemaError(f"the default {text.decode()} of column {field.name!r} is no {kind}: {e}") from e
 
 
 @functools.lru_cache(maxsize=256)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyhudi.config.values import PartialUpdateMode
 from pyhudi.errors import SchemaError
 from pyhudi.format import avro, parquet
-from pyhudi.schema.arrow_avro import decimal_size, from_avro, record_name, to_avro
+from pyhudi.merge.rules import Rules
+from pyhudi.schema.arrow_avro import decimal_size, default_value, from_avro, record_name, to_avro
 from pyhudi.schema.spark_json import from_spark_json, to_spark_json
 from pyhudi.schema.types import as_nullable, table_schema
 from tests.unit.format import golden
@@ -228,3 +232,49 @@ def test_spark_round_trip(schema: pa.Schema) -> None:
 def test_as_nullable_reaches_everything(schema: pa.Schema) -> None:
     text = json.dumps(json.loads(to_spark_json(as_nullable(schema))))
     assert "false" not in text
+
+
+@pytest.mark.parametrize(
+    ("avro", "default", "expected"),
+    [
+        ({"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}, "\u0000", Decimal("0.00")),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}, "\u00ff\u0001", Decimal("-2.55")),
+        (
+            {"type": "fixed", "name": "d", "size": 16, "logicalType": "decimal", "precision": 38, "scale": 38},
+            "\u0000" * 15 + "\u0001",
+            Decimal("1e-38"),
+        ),
+        ("bytes", "\u00ff", b"\xff"),
+        ({"type": "fixed", "name": "f", "size": 2}, "a\u0080", b"a\x80"),
+        ({"type": "int", "logicalType": "date"}, 1, dt.date(1970, 1, 2)),
+        ({"type": "int", "logicalType": "time-millis"}, 1000, dt.time(0, 0, 1)),
+        ({"type": "long", "logicalType": "time-micros"}, 1000, dt.time(0, 0, 0, 1000)),
+        ({"type": "long", "logicalType": "timestamp-millis"}, 1000, dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC)),
+        ({"type": "long", "logicalType": "local-timestamp-micros"}, 1, dt.datetime(1970, 1, 1, 0, 0, 0, 1)),
+        ("int", 7, 7),
+        ("float", 0, 0.0),
+        ("boolean", False, False),
+        ("string", "n/a", "n/a"),
+        (["string", "null"], "n/a", "n/a"),
+        ({"type": "enum", "name": "e", "symbols": ["A", "B"]}, "B", "B"),
+        ({"type": "array", "items": "int"}, [], None),
+        ("int", None, None),
+    ],
+)
+def test_defaults_are_values_of_the_column(avro: Any, default: Any, expected: Any) -> None:
+    """And IGNORE_DEFAULTS tells them from other values."""
+    fields = [{"name": "c", "type": avro, "default": default}]
+    field = from_avro(json.dumps({"type": "record", "name": "r", "fields": fields})).field("c")
+    found = default_value(field)
+    assert (None if found is None else found.as_py()) == expected
+    rules = Rules(partial=PartialUpdateMode.IGNORE_DEFAULTS)
+    takes_part = rules.given(pa.array([expected, None], field.type), field)
+    assert takes_part is not None
+    assert takes_part.tolist() == [False, expected is not None]
+
+
+def test_a_default_of_another_type_is_named() -> None:
+    fields = [{"name": "c", "type": "int", "default": "seven"}]
+    field = from_avro(json.dumps({"type": "record", "name": "r", "fields": fields})).field("c")
+    with pytest.raises(SchemaError, match="default \"seven\" of column 'c' is no int32"):
+        default_value(field)
