@@ -55,6 +55,21 @@ def test_deltas_in_turns(oracle: Oracle, scenario: Scenario, spark: SparkSession
     both.check_hudi_rs()
 
 
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+@pytest.mark.parametrize("event_time", [False, True], ids=["commit time", "event time"])
+def test_hudi_rs_reads_our_deltas_of_version_9(
+    event_time: bool, oracle: Oracle, spark: SparkSession, tmp_path: Path
+) -> None:
+    scenario = Scenario(Engine("1.2.0", 9), LAYOUT, event_time=event_time, merge_on_read=True)
+    both = Both(scenario, tmp_path / "table", oracle, spark)
+    for step in STEPS[:4]:  # the next one would be compacted
+        both.write(OURS, step)
+    slices = HudiTable.for_path(str(both.path)).inspect.file_slices()
+    assert max(map(len, slices["log_paths"].to_pylist())) >= 2
+    both.check_our_snapshot()
+    both.check_hudi_rs()
+
+
 @pytest.mark.parametrize(("oracle", "scenario"), _cases()[::2], indirect=["oracle"])
 def test_each_rolls_back_what_the_other_left(
     oracle: Oracle, scenario: Scenario, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
