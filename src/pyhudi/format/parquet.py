@@ -263,6 +263,15 @@ def nan_columns(metadata: Any) -> frozenset[str] | None:
         raise FormatError(f"footer entry {NAN_KEY!r} is no list: {text!r}") from e
 
 
+def row_bytes(metadata: pq.FileMetaData, columns: Collection[str]) -> float:
+    """Bytes that a row has in these top-level columns, on average, before compression; a value that is repeated counts
+    as often as the file holds it."""
+    places = [i for i in range(metadata.num_columns) if metadata.schema.column(i).path.split(".")[0] in columns]
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    size = sum(group.column(i).total_uncompressed_size for group in groups for i in places)
+    return float(size / max(metadata.num_rows, 1))
+
+
 def row_count(source: Any) -> int:
     """How many rows a file has, by its footer."""
     return int(open_file(source, pre_buffer=False).metadata.num_rows)

@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 
 from pyhudi.format import orc, parquet
 from pyhudi.format.damage import as_damage, checked_text
+from pyhudi.merge.batching import BATCH_BYTES, pieces, rows_within
 from pyhudi.schema.evolution import conform
 from pyhudi.storage import Storage
 
@@ -41,8 +42,14 @@ def read_base(
     names: FileNames,
     batch_rows: int,
     condition: Condition | None = None,
+    *,
+    batch_bytes: int = BATCH_BYTES,
+    row_bytes: float = 0.0,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a base file with exactly the columns of ``schema``; those that the file lacks are null.
+
+    Batches have up to ``batch_rows`` rows of ``batch_bytes`` together. How wide rows are is told by the file (which has
+    values once that it repeats) and by ``row_bytes``, where something is known of them.
 
     With a ``condition`` only rows that meet it come; row groups whose statistics speak against it are not read.
 
@@ -56,12 +63,15 @@ def read_base(
         if path.endswith(".orc"):
             batches = orc.read_batches(source, list(inside))
         elif condition is None:
-            batches = parquet.read_batches(parquet.open_file(source), list(inside), batch_size=batch_rows)
+            file = parquet.open_file(source)
+            width = max(parquet.row_bytes(file.metadata, inside), row_bytes)
+            batches = parquet.read_batches(file, list(inside), batch_size=rows_within(batch_bytes, width, batch_rows))
         else:
             batches, checked = _filtered(source, schema, inside, batch_rows, condition)
         for batch in batches:
-            rows = conform(renamed(batch, inside), schema)
-            yield rows if condition is None or checked else rows.filter(condition.expression)
+            for piece in pieces(batch, batch_bytes):
+                rows = conform(renamed(piece, inside), schema)
+                yield rows if condition is None or checked else rows.filter(condition.expression)
 
 
 def _filtered(

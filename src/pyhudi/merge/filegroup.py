@@ -20,11 +20,12 @@ from pyhudi.format.damage import as_damage
 from pyhudi.format.log import Header, LogBlock
 from pyhudi.keygen.texts import record_keys
 from pyhudi.merge.basefile import read_base
+from pyhudi.merge.batching import BATCH_ROWS
 from pyhudi.merge.blocks import Layout, PositionsError, read_blocks
 from pyhudi.merge.final import merge_base
 from pyhudi.merge.logfiles import LogFiles
 from pyhudi.merge.logscan import counted_blocks
-from pyhudi.merge.logstate import BATCH_ROWS, LogState, LogVersions
+from pyhudi.merge.logstate import LogState, LogVersions
 from pyhudi.merge.ordering import Index
 from pyhudi.merge.slices import DEFAULT_BUDGET, FileSlice, SliceContext
 from pyhudi.schema.columns import RECORD_KEY
@@ -41,6 +42,8 @@ __all__ = [
 ]
 
 MAX_BATCH_ROWS = 524_288
+_LEAST_ROWS = 8_192
+"""However wide rows of the logs are, base rows are thought to be no wider than lets so many into a batch."""
 _LOGS_OF_BUDGET = 4
 """The part of the budget (one so-manieth) that log files may take that are held as they are."""
 
@@ -163,14 +166,14 @@ class SliceReader:
         start = 0
         # the keys of the logs are hashed anew for every batch
         size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS) if state.keys is not None else BATCH_ROWS
-        for batch in self._base(size):
+        for batch in self._base(size, self.width(state)):
             positions, records = self.hits(batch, start, state)
             start += batch.num_rows
-            if len(positions):
-                seen[records] = True
-                batch = merge_base(batch, positions, state.changes(records), self.rules).rows
-            if batch.num_rows:
-                yield self.finished(batch)
+            seen[records] = True
+            for part, places, picks in parted(batch, positions, records, state):
+                merged = merge_base(part, places, state.changes(picks), self.rules).rows if len(picks) else part
+                if merged.num_rows:
+                    yield self.finished(merged)
         self.check_positions(state, start)
         for records in state.batches(~seen & ~state.is_delete):
             yield self.finished(state.changes(records).rows)
@@ -182,19 +185,34 @@ class SliceReader:
             PositionsError: the blocks' positions are no good.
         """
         context = self._context
-        versions = LogVersions(self.schema, self.rules, context.budget, context.spill_folder)
+        versions = LogVersions(
+            self.schema, self.rules, context.budget, context.spill_folder, batch_bytes=context.batch_bytes
+        )
         stack.callback(versions.close)
         layout = Layout(context.schema, self.schema, self.rules, context.deletes, context.keys, self._by_position)
         read_blocks(self._blocks, layout, context.names, versions)
         self.num_versions = len(versions)
         return stack.enter_context(closing(versions.fold()))
 
-    def _base(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def width(self, state: LogState) -> float:
+        """What the logs tell of the bytes of a base row: the file itself knows better, but for values it repeats."""
+        return min(state.row_bytes, self._context.batch_bytes / _LEAST_ROWS)
+
+    def _base(self, batch_rows: int, row_bytes: float = 0.0) -> Iterator[pa.RecordBatch]:
         context, path = self._context, self._slice.base_path
         if path is None:
             return
         names = context.names(self._slice.base_instant)
-        yield from read_base(context.storage, path, self.schema, names, batch_rows, context.base_rows)
+        yield from read_base(
+            context.storage,
+            path,
+            self.schema,
+            names,
+            batch_rows,
+            context.base_rows,
+            batch_bytes=context.batch_bytes,
+            row_bytes=row_bytes,
+        )
 
     def hits(self, batch: pa.RecordBatch, start: int, state: LogState) -> tuple[Index, Index]:
         """Which rows of a base batch have a version in the logs, and which record of the logs that is."""
@@ -222,6 +240,21 @@ class SliceReader:
                 column = pa.repeat(pa.scalar(self._slice.values[name], kind), batch.num_rows)
                 batch = batch.append_column(pa.field(name, kind), column)
         return conform(batch.select([n for n in batch.schema.names if n in context.columns]), context.output_schema)
+
+
+def parted(
+    batch: pa.RecordBatch, positions: Index, records: Index, state: LogState
+) -> Iterator[tuple[pa.RecordBatch, Index, Index]]:
+    """Cut a base batch so that the logs' versions of each part can be in memory at a time: parts in order, each with
+    the places in it that have versions, and the numbers of their records."""
+    first = 0
+    cuts = list(state.runs(records, MAX_BATCH_ROWS))
+    for i, run in enumerate(cuts):
+        end = int(positions[run.stop]) if i + 1 < len(cuts) else batch.num_rows
+        yield batch.slice(first, end - first), positions[run] - first, records[run]
+        first = end
+    if not cuts:
+        yield batch, positions, records
 
 
 def check_positions(file_slice: FileSlice, positions: Index, rows: int) -> None:

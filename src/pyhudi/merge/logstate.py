@@ -9,14 +9,12 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from pyhudi.merge.batching import BATCH_BYTES, BATCH_ROWS, rows_within, runs
 from pyhudi.merge.changes import Changes, fold_changes
 from pyhudi.merge.fold import Given, Versions, dense, fold
 from pyhudi.merge.ordering import Index, Mask, newer_wins, ranks
 from pyhudi.merge.rowstore import NO_ROW, RowStore
 from pyhudi.merge.rules import Rules
-
-BATCH_ROWS = 65_536
-"""So many rows go through the merge at a time."""
 
 _CUSTOM_ROWS = 262_144
 """About so many versions go to a user's merger at a time."""
@@ -30,8 +28,17 @@ class LogVersions:
     if all versions come with positions, by the row of the base file that they are versions of.
     """
 
-    def __init__(self, schema: pa.Schema, rules: Rules, budget: int, folder: str | None = None) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        rules: Rules,
+        budget: int,
+        folder: str | None = None,
+        *,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> None:
         self._schema, self._rules = schema, rules
+        self._batch_bytes = batch_bytes
         self._budget, self._folder = budget, folder
         self._store = RowStore(schema, budget, folder)
         self._keys: list[pa.Array] = []
@@ -106,6 +113,7 @@ class LogVersions:
             natural[winner],
             tuple(column.take(pa.array(winner)) for column in ordering),
             {name: mask[folded.sources.get(name, winner)] for name, mask in given.items()},
+            self._batch_bytes,
         )
 
     def _records(self) -> tuple[pa.Array | None, Index | None, Index]:
@@ -130,13 +138,25 @@ class LogVersions:
             return None if there is None else lambda which: there[which]
 
         def given(which: Index) -> Mask | None:
-            values = self._store.take_column(column, rows[which])
-            by_value = self._rules.given(values, self._schema.field(column))
+            by_value = self._given_by_value(column, rows[which])
             if there is None or by_value is None:
                 return by_value if there is None else there[which]
             return there[which] & by_value
 
         return given
+
+    def _given_by_value(self, column: int, rows: Index) -> Mask | None:
+        """Of stored rows, which have a column, as far as its values tell; some rows at a time."""
+        size = rows_within(self._batch_bytes, self._store.widest, _CUSTOM_ROWS)
+        result = np.ones(len(rows), dtype=np.bool_)
+        is_all = True
+        for start in range(0, len(rows), size):
+            values = self._store.take_column(column, rows[start : start + size])
+            part = self._rules.given(values, self._schema.field(column))
+            if part is not None:
+                result[start : start + size] = part
+                is_all = False
+        return None if is_all else result
 
     def _folded_by_merger(
         self,
@@ -153,7 +173,8 @@ class LogVersions:
         order = np.argsort(record, kind="stable")
         merged: list[Changes] = []
         numbers: list[Index] = []
-        for chunk in _chunks(record[order], _CUSTOM_ROWS):
+        size = rows_within(self._batch_bytes, self._store.widest, _CUSTOM_ROWS)
+        for chunk in _chunks(record[order], size):
             which = order[chunk]
             picked = pa.array(which)
             versions = Changes(
@@ -179,6 +200,7 @@ class LogVersions:
             _joined([part.natural for part in merged], np.bool_),
             tuple(pa.concat_arrays(list(parts)) for parts in zip(*(part.ordering for part in merged), strict=True)),
             {name: np.concatenate([part.given[name] for part in merged]) for name in names},
+            self._batch_bytes,
         )
 
 
@@ -200,8 +222,10 @@ class LogState:
         natural: Mask,
         ordering: tuple[pa.Array, ...],
         given: Mapping[str, Mask],
+        batch_bytes: int = BATCH_BYTES,
     ) -> None:
         self._store = store
+        self._batch_bytes = batch_bytes
         self.keys, self.positions = keys, positions
         self._rows, self._sources = rows, sources
         self.is_delete = is_delete
@@ -218,8 +242,24 @@ class LogState:
     def batches(self, which: Mask) -> Iterator[Index]:
         """The numbers of the records of a mask, some at a time."""
         records = np.flatnonzero(which)
-        for first in range(0, len(records), BATCH_ROWS):
-            yield records[first : first + BATCH_ROWS]
+        for run in self.runs(records, BATCH_ROWS):
+            yield records[run]
+
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a version, on average."""
+        return self._store.row_bytes
+
+    def runs(self, records: Index, most: int) -> Iterator[slice]:
+        """Cut the numbers of records into runs whose versions can be in memory at a time."""
+        if min(len(records), most) * self._store.widest <= self._batch_bytes:  # narrow rows need no measuring
+            for first in range(0, len(records), most):
+                yield slice(first, first + most)
+            return
+        sizes = np.zeros(len(records), dtype=np.float64)
+        for i, name in enumerate(self._store.schema.names):
+            sizes += self._store.bytes_of(i, self._sources.get(name, self._rows)[records])
+        yield from runs(sizes, self._batch_bytes, most)
 
     def winners(self, which: Index, older: Sequence[pa.Array]) -> Mask:
         """Which of these records' versions win against older ones, whose ordering values are given."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyhudi.format.log import count_records
 from pyhudi.format.parquet import row_count
 from pyhudi.merge.basefile import read_base
+from pyhudi.merge.batching import BATCH_ROWS
 from pyhudi.merge.filegroup import (
     MAX_BATCH_ROWS,
     FileSlice,
@@ -25,12 +26,13 @@ from pyhudi.merge.filegroup import (
     has_positions,
     log_files,
     open_slice,
+    parted,
     slice_errors,
 )
 from pyhudi.merge.final import merge_base
 from pyhudi.merge.logfiles import LogFiles
 from pyhudi.merge.logscan import counted_blocks
-from pyhudi.merge.logstate import BATCH_ROWS, LogState
+from pyhudi.merge.logstate import LogState
 from pyhudi.merge.ordering import Index, Mask, distinct, field_of
 from pyhudi.schema.columns import RECORD_KEY
 
@@ -102,7 +104,7 @@ class _Overlay:
         self.compares = self.whole and bool(rules.ordering_fields)
 
     def touched(self) -> Iterator[tuple[int, pa.RecordBatch, Index, Index, Mask]]:
-        """For each batch of the base file: where it starts, its rows, which of them have versions in the logs, the
+        """For each part of the base file: where it starts, its rows, which of them have versions in the logs, the
         numbers of their records, and which of these versions win."""
         path, context, state = self._slice.base_path, self._context, self._state
         if path is None or (state.positions is not None and self.whole and not self.compares):
@@ -110,11 +112,21 @@ class _Overlay:
         names = context.names(self._slice.base_instant)
         start = 0
         size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS)
-        for base in read_base(context.storage, path, self._schema(), names, size):
+        width = 0.0 if self.whole else self._reader.width(state)
+        for base in read_base(
+            context.storage,
+            path,
+            self._schema(),
+            names,
+            size,
+            batch_bytes=context.batch_bytes,
+            row_bytes=width,
+        ):
             positions, records = self._reader.hits(base, start, state)
-            if len(positions):
-                yield start, base, positions, records, self._wins(base, positions, records)
-            start += base.num_rows
+            for part, places, picks in parted(base, positions, records, state):
+                if len(places):
+                    yield start, part, places, picks, self._wins(part, places, picks)
+                start += part.num_rows
         self._reader.check_positions(state, start)
 
     def _wins(self, base: pa.RecordBatch, positions: Index, records: Index) -> Mask:

@@ -10,7 +10,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from pyhudi.merge.batching import joined_within
 from pyhudi.merge.ordering import Index
+
+JOINED_BYTES = 256 * 1024 * 1024
+"""Rows in memory are joined into batches of so many bytes: few, that are far from what 32-bit offsets hold."""
 
 NO_ROW = -1
 """The number of a row that was never stored: all its values are null."""
@@ -29,6 +33,8 @@ class RowStore:
         self._batches: list[pa.RecordBatch] = []
         self._starts = [0]
         self._held = 0
+        self._sizes: list[Index] = []
+        self._places: Index = np.zeros(1, dtype=np.int64)
         self._path: str | None = None
         self._writer: pa.RecordBatchFileWriter | None = None
         self._map: pa.MemoryMappedFile | None = None
@@ -52,6 +58,7 @@ class RowStore:
         first = len(self)
         if rows.num_rows:
             self._starts.append(first + rows.num_rows)
+            self._sizes.append(np.array([column.nbytes // rows.num_rows for column in rows.columns], dtype=np.int64))
             if self._writer is not None:
                 self._writer.write_batch(rows)
             else:
@@ -70,8 +77,26 @@ class RowStore:
             reader = pa.ipc.open_file(self._map)
             self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         elif len(self._batches) > 1:
-            self._batches = [pa.concat_batches(self._batches)]
-            self._starts = [0, len(self)]
+            self._batches = list(joined_within(self._batches, JOINED_BYTES))
+        self._places = np.concatenate(([0], np.cumsum([batch.num_rows for batch in self._batches]))).astype(np.int64)
+
+    @property
+    def widest(self) -> int:
+        """Bytes of a row in the batch that has the widest ones, on average."""
+        return max((int(sizes.sum()) for sizes in self._sizes), default=0)
+
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a row, on average."""
+        counts = np.diff(self._starts)
+        return float(sum(int(s.sum()) * n for s, n in zip(self._sizes, counts, strict=True)) / max(len(self), 1))
+
+    def bytes_of(self, column: int, numbers: Index) -> Index:
+        """About how many bytes the values of a column have in these rows: the average of what was appended at once."""
+        averages = np.array([sizes[column] for sizes in self._sizes] + [0], dtype=np.int64)
+        chunk = np.searchsorted(self._starts, numbers, side="right") - 1  # -1, the last one: `NO_ROW`
+        found: Index = averages[chunk]
+        return found
 
     def take(self, numbers: Index) -> pa.RecordBatch:
         """The rows of these numbers, in this order; `NO_ROW` gives nulls."""
@@ -89,11 +114,11 @@ class RowStore:
         if len(self._batches) == 1:
             return self._batches[0].column(column).take(_indices(numbers, missing))
         # one chunk after the other, so that only what is asked for is read from disk
-        chunk = np.searchsorted(self._starts, numbers, side="right") - 1
+        chunk = np.searchsorted(self._places, numbers, side="right") - 1
         parts, places = [], []
         for i in np.unique(chunk[~missing]):
             here = np.flatnonzero((chunk == i) & ~missing)
-            parts.append(self._batches[i].column(column).take(pa.array(numbers[here] - self._starts[i])))
+            parts.append(self._batches[i].column(column).take(pa.array(numbers[here] - self._places[i])))
             places.append(here)
         order = np.full(len(numbers), NO_ROW, dtype=np.int64)
         order[np.concatenate(places)] = np.arange(sum(map(len, places)))
@@ -101,7 +126,7 @@ class RowStore:
 
     def close(self) -> None:
         """Drop the rows and the file."""
-        self._batches, self._starts, self._held = [], [0], 0
+        self._batches, self._starts, self._held, self._sizes = [], [0], 0, []
         if self._writer is not None:
             self._writer.close()
             self._writer = None

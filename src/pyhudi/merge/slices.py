@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pyhudi.keygen.spec import KeySpec
 from pyhudi.merge.basefile import Condition, FileNames
+from pyhudi.merge.batching import BATCH_BYTES
 from pyhudi.merge.deletes import DeleteMarks
 from pyhudi.merge.logscan import BlockView
 from pyhudi.merge.rules import Rules
@@ -61,7 +62,7 @@ class SliceContext:
     ``keys``: how to make the record keys that files do not store (None: they do). ``names_at`` gives, for an instant,
     the names that its files have for columns which were renamed since. ``use_positions``: find base rows by the
     positions in log blocks, where all of a slice's blocks have them. ``budget`` (bytes) and ``spill_folder``: see
-    `LogVersions`.
+    `LogVersions`. ``batch_bytes``: about how many bytes of rows go through the merge at a time.
     """
 
     storage: Storage
@@ -77,6 +78,7 @@ class SliceContext:
     use_positions: bool = True
     budget: int = DEFAULT_BUDGET
     spill_folder: str | None = None
+    batch_bytes: int = BATCH_BYTES
 
     @property
     def output_schema(self) -> pa.Schema:

@@ -73,8 +73,8 @@ def _ever_held(context: SliceContext, file_slice: FileSlice) -> Batches:
                     seen[found.reader.hits(batch, 0, state)[1]] = True
                 yield batch
         if state is not None and by_key:  # by position all are versions of base rows
-            left = np.flatnonzero(~seen & ~state.is_delete)
-            yield state.changes(left).rows.select(list(context.columns))
+            for left in state.batches(~seen & ~state.is_delete):
+                yield state.changes(left).rows.select(list(context.columns))
 
 
 def _rows(held: Batches, number: int, wanted: pa.Schema) -> Batches:

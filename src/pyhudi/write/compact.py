@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyhudi.format.basefile import FileSummary
 from pyhudi.format.log import BlockType
 from pyhudi.merge.changes import Changes
-from pyhudi.merge.filegroup import FileSlice, OpenSlice, SliceContext, open_slice
+from pyhudi.merge.filegroup import FileSlice, OpenSlice, SliceContext, open_slice, parted
 from pyhudi.merge.final import merge_base
 from pyhudi.merge.logstate import LogState
 from pyhudi.merge.ordering import Index, Mask
@@ -152,19 +152,24 @@ class _CompactHandle:
         for stored in self._base.batches(self._schema, self._repeating):
             batch = conform(stored, self._schema)
             start += stored.num_rows
-            yield batch if self._state is None else self._apply(batch, start - stored.num_rows, self._state, seen)
+            if self._state is None:
+                yield batch
+            else:
+                yield from self._apply(batch, start - stored.num_rows, self._state, seen)
         if self._state is not None:
             self._reader.check_positions(self._state, start)
 
-    def _apply(self, batch: pa.RecordBatch, start: int, state: LogState, seen: Mask) -> pa.RecordBatch:
+    def _apply(self, batch: pa.RecordBatch, start: int, state: LogState, seen: Mask) -> Iterator[pa.RecordBatch]:
         positions, records = self._reader.hits(batch, start, state)
-        if not len(positions):
-            return batch
         seen[records] = True
-        merged = merge_base(batch, positions, self._changes(state, records), self._reader.rules)
-        self.updates += int(merged.changed.sum())
-        self.deletes += int(merged.deleted.sum())
-        return merged.rows
+        for part, places, picks in parted(batch, positions, records, state):
+            if not len(picks):
+                yield part
+                continue
+            merged = merge_base(part, places, self._changes(state, picks), self._reader.rules)
+            self.updates += int(merged.changed.sum())
+            self.deletes += int(merged.deleted.sum())
+            yield merged.rows
 
     def _new_rows(self, seen: Mask) -> Iterator[pa.RecordBatch]:
         """The records that only the logs have."""
