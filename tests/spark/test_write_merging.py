@@ -1,7 +1,8 @@
-"""Copy-on-write upserts of tables that update records in part, or by a merger of the user."""
+"""Upserts of tables that update records in part, or by a merger of the user."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.model import options, rows_of
 
-from pyhudi import RecordMerger, Records, register_merger, unregister_merger
+from pyhudi import RecordMerger, Records, choose, register_merger, unregister_merger
 from pyhudi.errors import UnsupportedTableError
+from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.writer import write
 
 SCHEMA = "id string, part string, ts bigint, a string, b int"
@@ -64,3 +66,61 @@ def test_a_merger_of_the_user(spark: SparkSession, tmp_path: Path) -> None:
     finally:
         unregister_merger(Total.strategy_id)
     assert rows_of(path, COLUMNS) == [("x", 1, "c", 111), ("y", 1, "a", 5), ("z", 1, "d", 7)]
+
+
+@pytest.fixture
+def balance() -> Iterator[dict[str, str]]:
+    """Options of a table with a merger that is local, so that workers know it only by what travels to them."""
+
+    class Balance(RecordMerger):
+        """Adds up ``b``; the other columns are the later version's. What is deleted stays deleted."""
+
+        strategy_id = "0c5a3f8e-0000-4000-8000-000000000002"
+        columns = ("b",)
+
+        def merge(self, older: Records, newer: Records) -> Records:
+            at = newer.rows.schema.get_field_index("b")
+            total = pc.add(older.rows.column(at), newer.rows.column(at))
+            summed = newer.with_rows(newer.rows.set_column(at, newer.rows.schema.field(at), total))
+            return choose(older, summed, pc.invert(older.is_delete))
+
+    register_merger(Balance())
+    yield {"hoodie__write__record__merge__strategy__id": Balance.strategy_id, "hoodie__compact__inline": "false"}
+    unregister_merger(Balance.strategy_id)
+
+
+WITH_MARK = "id string, part string, ts bigint, a string, b int, _hoodie_is_deleted boolean"
+# neither is there a row of a key in a write behind its delete: a base file does not tell of what was deleted
+WRITES = [
+    [("d", 1, "d1", 1, False), ("e", 1, "e1", 3, False), ("x", 1, "x1", 1, False), ("y", 1, "y1", 5, False)],
+    [
+        ("d", 2, None, None, True),
+        ("d", 3, "d3", 4, False),
+        ("e", 2, "e2", 1, False),
+        ("n", 2, "n2", 7, False),
+        ("x", 9, "x9", 10, False),
+    ],
+    [("e", 3, None, None, True), ("n", 3, "n3", 8, False), ("x", 3, "x3", 100, False), ("x", 2, "x2", 1000, False)],
+]
+BALANCES = [("n", 3, "n3", 15), ("x", 2, "x2", 1111), ("y", 1, "y1", 5)]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_one_merger_gives_the_same_rows_wherever_it_merges(
+    spark: SparkSession, tmp_path: Path, balance: dict[str, str], kind: str
+) -> None:
+    path, at_once = str(tmp_path / "table"), str(tmp_path / "at once")
+    more = {**balance, "hoodie__datasource__write__table__type": kind}
+    every = [row for rows in WRITES for row in rows]
+    for where, writes in ((path, WRITES), (at_once, [every])):
+        for rows in writes:
+            df = spark.createDataFrame([(key, "p", *rest) for key, *rest in rows], WITH_MARK).coalesce(1)
+            write(df, where, options("upsert", **more))
+        assert rows_of(where, COLUMNS) == BALANCES
+    table = HudiTable.for_path(path)
+    assert sorted(map(tuple, table.scan().to_spark(spark).select(*COLUMNS).collect())) == BALANCES
+    if kind == "MERGE_ON_READ":
+        assert any(map(len, table.inspect.file_slices()["log_paths"].to_pylist()))
+        assert table.services.compact().instants
+        assert not any(map(len, table.inspect.file_slices()["log_paths"].to_pylist()))
+        assert rows_of(path, COLUMNS) == BALANCES
