@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyhudi.merge.changes import Changes, of_records
 from pyhudi.merge.compare import same_rows
 from pyhudi.merge.custom import merge_pairs
-from pyhudi.merge.ordering import Index, Mask, field_of, newer_wins
+from pyhudi.merge.ordering import Index, Mask, newer_wins
 from pyhudi.merge.rules import Rules
 from pyhudi.schema.meta import is_meta_column
 
@@ -40,9 +40,7 @@ def merge_base(
     dead = updates.is_delete
     wins = np.ones(len(positions), dtype=np.bool_)
     if rules.ordering_fields:
-        touched = pa.array(positions)
-        older = rules.comparable(field_of(base, name).take(touched) for name in rules.ordering_fields)
-        wins = newer_wins(older, updates.ordering) | updates.natural
+        wins = newer_wins(rules.stored(base, positions), updates.ordering) | updates.natural
     replaced, deleted = wins & ~dead, wins & dead
     fills = _Fills(base, positions, updates, rules, replaced, ~wins & ~dead)
     changed = replaced | fills.filled

@@ -33,7 +33,7 @@ from pyhudi.merge.final import merge_base
 from pyhudi.merge.logfiles import LogFiles
 from pyhudi.merge.logscan import counted_blocks
 from pyhudi.merge.logstate import LogState
-from pyhudi.merge.ordering import Index, Mask, distinct, field_of
+from pyhudi.merge.ordering import Index, Mask, distinct
 from pyhudi.schema.columns import RECORD_KEY
 
 
@@ -132,10 +132,7 @@ class _Overlay:
     def _wins(self, base: pa.RecordBatch, positions: Index, records: Index) -> Mask:
         if not self.compares:
             return np.ones(len(positions), dtype=np.bool_)
-        picked = pa.array(positions)
-        rules = self._reader.rules
-        older = rules.comparable(field_of(base, name).take(picked) for name in rules.ordering_fields)
-        return self._state.winners(records, older)
+        return self._state.winners(records, self._reader.rules.stored(base, positions))
 
     def _schema(self) -> pa.Schema:
         """The columns of the base file that are needed."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.values import MergeMode, PartialUpdateMode
-from pyhudi.merge.ordering import Mask, as_mask, check_orderable, padded, type_of
+from pyhudi.merge.ordering import Index, Mask, as_mask, check_orderable, field_of, padded, type_of
 from pyhudi.merge.registry import registered
 from pyhudi.schema.arrow_avro import default_value
 from pyhudi.table.merging import UNAVAILABLE_VALUE, MergeSettings
@@ -98,6 +98,11 @@ class Rules:
         if not self.sequences:
             return tuple(ordering)
         return tuple(padded(column) if pa.types.is_string(column.type) else column for column in ordering)
+
+    def stored(self, rows: pa.RecordBatch, which: Index) -> tuple[pa.Array, ...]:
+        """The ordering values of some rows of a base file, in that form."""
+        picked = pa.array(which)
+        return self.comparable(field_of(rows, name).take(picked) for name in self.ordering_fields)
 
     def given(self, column: pa.Array, field: pa.Field) -> Mask | None:
         """Which values of a column take part in the merge rather than stand for "unchanged"; None: all of them."""
