@@ -1,11 +1,11 @@
-"""``python -m bench.bloom``: how fast bloom filters are built and asked, on one core, in process time."""
+"""``python -m bench.bloom_filter``: how fast bloom filters are built and asked, on one core, in process time."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
 from bench.hfile import best
-from pyhudi.format import bloom
+from pyhudi.format import bloom_filter
 
 KEYS = 1_000_000
 
@@ -18,7 +18,7 @@ def main() -> int:
         "lineitem, 28 to 34 bytes": pa.array([f"l_orderkey:{i},l_linenumber:{i % 7}" for i in range(KEYS)]),
     }
     for name, keys in kinds.items():
-        building, made = best(lambda keys=keys: bloom.BloomFilter.build(keys))  # type: ignore[misc]
+        building, made = best(lambda keys=keys: bloom_filter.BloomFilter.build(keys))  # type: ignore[misc]
         asking, found = best(lambda keys=keys, made=made: made.might_contain(keys))  # type: ignore[misc]
         assert found.true_count == KEYS
         print(f"keys of {name}: {KEYS / building / 1e6:.1f} million a second built, {KEYS / asking / 1e6:.1f} asked")

@@ -18,14 +18,14 @@ from typing import Any
 import pyarrow as pa
 
 from bench.memory_use import Sampler
-from pyhudi.format.footer import BloomOptions
-from pyhudi.format.parquet import BaseFileWriter
+from pyhudi.format.base_file.base_file_footer import BloomOptions
+from pyhudi.format.base_file.parquet import BaseFileWriter
 from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.arrow_avro import to_avro
-from pyhudi.schema.meta import add_meta_columns
-from pyhudi.table.metaclient import TableMetaClient
-from pyhudi.timeline.instants import Action
-from pyhudi.timeline.metadata import CommitMetadata, write_stats
+from pyhudi.schema.meta_columns import add_meta_columns
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.instant import Action
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("p", pa.string()), *((f"n{i}", pa.int64()) for i in range(10)), ("t", pa.string())]

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 from tests.metadata_tables import attach, file_lists, grouped, statistics
 
 from pyhudi.hudi_table import HudiTable
-from pyhudi.metadata.records import RecordType
+from pyhudi.metadata.records.metadata_record import RecordType
 from pyhudi.schema.arrow_avro import to_avro
-from pyhudi.table.metaclient import TableMetaClient
-from pyhudi.timeline.instants import Action
-from pyhudi.timeline.metadata import CommitMetadata, write_stats
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.instant import Action
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.int64())])
 INSTANT = "20260101000000001"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyhudi.table.keygen_type import KeyGenType, PartitionField, parse_partition_fields
+from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField, parse_partition_fields
 
 
 @dataclass(frozen=True)

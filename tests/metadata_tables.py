@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.hfilewriter import write_hfile
-from pyhudi.metadata import keys
-from pyhudi.metadata.records import RecordType, encode, payload_type, record_schema
-from pyhudi.metadata.stats_values import value_type, wrap
+from pyhudi.format.hfile.hfile_writer import write_hfile
+from pyhudi.metadata.records import metadata_keys
+from pyhudi.metadata.records.metadata_record import RecordType, encode, payload_type, record_schema
+from pyhudi.metadata.records.stats_values import value_type, wrap
 from pyhudi.storage import Storage
-from pyhudi.table.config import TableConfig
-from pyhudi.timeline.instants import Action
-from pyhudi.timeline.metadata import CommitMetadata, write_stats
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.instant import Action
 
 FOLDER = ".hoodie/metadata"
 PREFIXES = {"column_stats": "col-stats"}
@@ -57,13 +57,13 @@ def attach(storage: Storage, partitions: Mapping[str, Sequence[tuple[pa.Array, p
 
 def grouped(key: pa.Array, value: pa.Array, groups: int) -> list[tuple[pa.Array, pa.Array]]:
     """Records in the file groups that their keys belong to."""
-    number = keys.group_of(key, groups)
+    number = metadata_keys.group_of(key, groups)
     return [(key.filter(pa.array(number == n)), value.filter(pa.array(number == n))) for n in range(groups)]
 
 
 def file_lists(files: pa.Table) -> list[tuple[pa.Array, pa.Array]]:
     """The partition ``files`` for files (``partition``, ``name``, ``size``), sorted by partition."""
-    names = keys.partition_names(files["partition"].combine_chunks())
+    names = metadata_keys.partition_names(files["partition"].combine_chunks())
     runs = pc.run_end_encode(names)
     ends = np.append(0, runs.run_ends.to_numpy()).astype(np.int32)
     found = runs.values
@@ -76,7 +76,7 @@ def file_lists(files: pa.Table) -> list[tuple[pa.Array, pa.Array]]:
     size = pa.repeat(pa.scalar(0, pa.int64()), len(found))
     nothing = pa.StructArray.from_arrays([size, pa.repeat(pa.scalar(False), len(found))], fields=list(kind.item_type))
     every = pa.MapArray.from_arrays(pa.array([0, len(found)], pa.int32()), found, nothing, type=kind)
-    key = pa.concat_arrays([pa.array([keys.ALL_PARTITIONS]), found])
+    key = pa.concat_arrays([pa.array([metadata_keys.ALL_PARTITIONS]), found])
     value = pa.concat_arrays([encode(RecordType.PARTITIONS, every, 9), encode(RecordType.FILES, lists, 9)])
     return [(key, value)]
 
@@ -107,8 +107,8 @@ def statistics(
         }
     )
     if kind is RecordType.PARTITION_STATS:
-        return keys.partition_stats_keys(column, partitions), encode(kind, payload, 9)
-    return keys.column_stats_keys(column, partitions, names), encode(kind, payload, 9)
+        return metadata_keys.partition_stats_keys(column, partitions), encode(kind, payload, 9)
+    return metadata_keys.column_stats_keys(column, partitions, names), encode(kind, payload, 9)
 
 
 def definitions(columns: Sequence[str]) -> bytes:

@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 
 from pyhudi.format.log import LogOptions, LogSchema, LogSlice, LogWriter
 from pyhudi.schema.arrow_avro import to_avro
-from pyhudi.schema.meta import add_meta_columns
+from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage import open_storage
-from pyhudi.table.metaclient import TableMetaClient
-from pyhudi.timeline.active import ActiveTimeline
-from pyhudi.timeline.instants import Action, State
-from pyhudi.timeline.layout import Layout
-from pyhudi.timeline.metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
-from pyhudi.timeline.plans import encode_record
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.action_metadata import encode_record
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata, write_stats
+from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.timeline_layout import Layout
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
 Rows = Sequence[Mapping[str, Any]]
@@ -34,7 +34,8 @@ def at(n: int) -> str:
 
 @dataclass
 class HandMadeTable:
-    """A table in ``root``; ``write`` commits files, ``instant`` anything else."""
+    """A table in ``root``; ``write`` commits files, ``instant`` anything else. ``int96``: base files have timestamps of
+    96 bits."""
 
     root: Path
     version: int = 9
@@ -43,6 +44,7 @@ class HandMadeTable:
     properties: dict[str, str] = field(default_factory=dict)
     meta_columns: bool = True
     extension: str = "parquet"
+    int96: bool = False
 
     def __post_init__(self) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
@@ -67,7 +69,7 @@ class HandMadeTable:
             properties.setdefault("hoodie.archivelog.folder", "archived")
         folder = self.root / ".hoodie"
         folder.mkdir(exist_ok=True)
-        from pyhudi.table.properties import table_checksum
+        from pyhudi.table.config.properties_text import table_checksum
 
         properties["hoodie.table.checksum"] = table_checksum(properties)
         text = "".join(f"{k}={v.replace(':', chr(92) + ':')}\n" for k, v in properties.items())
@@ -159,7 +161,8 @@ class HandMadeTable:
                 keys = self._keys_of(base, partition, file_id) if positions else []
                 rows = files.get((partition, file_id), ())
                 if rows:
-                    named = pa.Table.from_pylist([self._with_meta(row, n, partition, file_id) for row in rows], written)
+                    named = [self._with_meta(row, n, partition, file_id) for row in rows]
+                    named = pa.table([_column([row.get(f.name) for row in named], f.type) for f in written], written)
                     writer.write(named, _places([str(row["id"]) for row in rows], keys))
                 gone = list(deletes.get((partition, file_id), ()))
                 if gone:
@@ -285,12 +288,15 @@ class HandMadeTable:
             "_hoodie_partition_path": [partition] * len(rows),
             "_hoodie_file_name": [name] * len(rows),
         }
-        own = {f.name: pa.array([row.get(f.name) for row in rows], f.type) for f in schema}
-        table = pa.table({k: pa.array(v, pa.string()) for k, v in meta.items()} | own if self.meta_columns else own)
+        own = {f.name: _column([row.get(f.name) for row in rows], f.type) for f in schema}
+        fields = [*([pa.field(name, pa.string()) for name in meta] if self.meta_columns else []), *schema]
+        told = {k: pa.array(v, pa.string()) for k, v in meta.items()} | own
+        table = pa.table([told[f.name] for f in fields], pa.schema(fields))  # required columns stay such
         if self.extension == "orc":
             orc.write_table(table, str(folder / name))
         else:
-            pq.write_table(table, folder / name)
+            # Arrow's schema in the footer would tell more than those of other writers do
+            pq.write_table(table, folder / name, use_deprecated_int96_timestamps=self.int96, store_schema=False)
         return {
             "partitionPath": partition,
             "fileId": file_id,
@@ -298,6 +304,13 @@ class HandMadeTable:
             "numWrites": len(rows),
             "fileSizeInBytes": (folder / name).stat().st_size,
         }
+
+
+def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Values of a column; escaped bytes in text (``surrogateescape``) come as they are, though that is not UTF-8."""
+    if not pa.types.is_string(kind):
+        return pa.array(values, kind)
+    return pa.array([v if v is None else v.encode(errors="surrogateescape") for v in values], pa.binary()).view(kind)
 
 
 def _places(wanted: Sequence[str], keys: Sequence[str]) -> pa.Array | None:

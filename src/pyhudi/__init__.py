@@ -1,12 +1,16 @@
-"""Apache Hudi tables, written and served by Python on PySpark."""
+"""Apache Hudi tables, written and served by Python on PySpark.
+
+`HudiTable` opens, reads, writes and serves a table by its path. `activate` sends ``format("hudi")`` of Spark to this
+library. Everything that needs no Spark works without PySpark being installed.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.hudi_table import HudiTable
-from pyhudi.merge.merger import RecordMerger, Records, choose, newer_by_ordering
-from pyhudi.merge.registry import register_merger, unregister_merger
+from pyhudi.merge.mergers.merger_registry import register_merger, unregister_merger
+from pyhudi.merge.mergers.record_merger import RecordMerger, Records, choose, newer_by_ordering
 from pyhudi.scan import Scan
 
 if TYPE_CHECKING:
@@ -35,6 +39,10 @@ _SPARK = {
     "configure_spark": "pyhudi.spark.session",
     "deactivate": "pyhudi.spark.activate",
 }
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Every error that pyhudi raises on purpose.
+"""Exceptions that pyhudi raises on purpose.
 
 All of them name the offending value and say what to do about it::
 
@@ -16,6 +16,7 @@ All of them name the offending value and say what to do about it::
     ├── RecordKeyError                    null, empty or missing record keys
     ├── MergerError                       a merger of the user failed, or returned what it must not
     ├── QueryError                        a query that cannot be answered (bad instant, cleaned history)
+    ├── CheckpointError                   a stream's checkpoint does not belong to the table, or has fallen behind it
     ├── TimelineError
     │   ├── CorruptInstantError           a timeline file cannot be parsed
     │   └── InstantNotFoundError
@@ -23,10 +24,13 @@ All of them name the offending value and say what to do about it::
     ├── StorageError
     │   ├── NotFoundError (FileNotFoundError)
     │   ├── AlreadyExistsError (FileExistsError)
-    │   └── PreconditionFailedError       a conditional put lost the race
+    │   ├── PreconditionFailedError       a conditional put lost the race
+    │   └── UnansweredError               no answer came, so what was asked may have been done or may yet be
     ├── TransactionError
     │   ├── LockError                     a lock could not be taken in time
-    │   └── ConflictError                 another writer committed an overlapping change
+    │   ├── ConflictError                 another writer committed an overlapping change
+    │   ├── CommitStateUnknownError       whether a commit was published is not known
+    │   └── BusyError                     another process is carrying out the plan
     └── SetupError                        Java, PySpark or an optional package is missing
 """
 
@@ -45,7 +49,7 @@ class ConfigError(HudiError, ValueError):
 
 
 class InvalidOptionError(ConfigError):
-    """One option has a value that is not allowed."""
+    """An option has a value that is not allowed."""
 
     def __init__(self, key: str, value: object, allowed: str) -> None:
         super().__init__(f"option {key!r} has the value {value!r}; allowed: {allowed}")
@@ -58,8 +62,7 @@ class InvalidOptionError(ConfigError):
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn of something at the line outside of this package by which it came to that: nobody can change another
-    one."""
+    """Issue a warning at the caller's line outside of this package, the only one that the user can change."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
         frame, level = frame.f_back, level + 1
@@ -74,8 +77,12 @@ class OptionWithoutEffectWarning(UserWarning):
     """An option of Apache Hudi asks for something that is not done here; the data are right without it."""
 
 
+class PartitionValueWarning(UserWarning):
+    """Values of partition columns are not kept, or mean something else than they look like."""
+
+
 class TableError(HudiError):
-    """Something about the table itself."""
+    """Error of the table itself."""
 
 
 class NotAHudiTableError(TableError):
@@ -98,6 +105,10 @@ class MetadataTableError(TableError):
     """The metadata table is missing, broken, behind the table, or another table's; the table itself can be read."""
 
 
+class MetadataTableAheadError(MetadataTableError):
+    """The metadata table has gone past the timeline that it is looked at with; look at both again."""
+
+
 class MetadataTableWarning(UserWarning):
     """A metadata table is not used, so that queries are planned more slowly."""
 
@@ -107,7 +118,7 @@ class UnsupportedTableError(TableError):
 
 
 class SchemaError(HudiError, ValueError):
-    """Something about columns and types."""
+    """Error of columns and types."""
 
 
 class SchemaMismatchError(SchemaError):
@@ -126,8 +137,20 @@ class QueryError(HudiError, ValueError):
     """A query that cannot be answered."""
 
 
+class SqlSyntaxError(QueryError):
+    """A statement of SQL that cannot be parsed."""
+
+
+class AmbiguousMergeError(QueryError):
+    """Several source rows of a MERGE match one row of the table."""
+
+
+class CheckpointError(HudiError, ValueError):
+    """A stream's checkpoint does not fit the table that it reads or writes."""
+
+
 class TimelineError(HudiError):
-    """Something about the timeline."""
+    """Error of the timeline."""
 
 
 class CorruptInstantError(TimelineError):
@@ -158,6 +181,10 @@ class PreconditionFailedError(StorageError):
     """A conditional put found another version than expected."""
 
 
+class UnansweredError(StorageError):
+    """No answer came (timeout, broken connection): the operation may have been carried out, or may yet be."""
+
+
 class TransactionError(HudiError):
     """A commit could not be made."""
 
@@ -168,6 +195,10 @@ class LockError(TransactionError):
 
 class ConflictError(TransactionError):
     """Another writer committed an overlapping change."""
+
+
+class CommitStateUnknownError(TransactionError):
+    """It is unknown whether a commit was published; nothing has been rolled back, so it may yet become visible."""
 
 
 class BusyError(TransactionError):

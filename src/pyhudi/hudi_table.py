@@ -3,73 +3,124 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
 from pyhudi.config import Options
+from pyhudi.config.misspelled_options import refuse_misspelt
 from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError, QueryError
-from pyhudi.metadata.validate import differences
-from pyhudi.read.filters import Filter, RowFilter
+from pyhudi.metadata.reader.validate_metadata import differences
+from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.inspect import Inspect, history
-from pyhudi.read.instants import QueryTime
-from pyhudi.read.pinned import PinnedTable
-from pyhudi.read.table_schema import table_schema
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.query_instants import QueryTime
+from pyhudi.read.result_table import ResultTable, as_html
+from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.table_location import refuse_nested_table, table_above
 from pyhudi.scan import Scan
-from pyhudi.schema.columns import RECORD_KEY
-from pyhudi.table.config import TableConfig
-from pyhudi.table.fsview import FileSystemView
-from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table_services import TableServices
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-    from pyhudi.spark.writer import WriteResult
+    from pyhudi.spark.dml.merge import MergeBuilder
+    from pyhudi.write.write_result import ChangeResult, WriteResult
 
 _RECENT = 10
 
 
 class HudiTable:
-    """A Hudi table. Every call looks at the table as it is at that moment; nothing is cached between calls."""
+    """A Hudi table. Every call loads the table's current state; nothing is cached between calls.
 
-    def __init__(self, path: str, options: Options) -> None:
+    Use :meth:`for_path` to open a table and :meth:`create` to make an empty one.
+    """
+
+    def __init__(self, path: str, options: Options | None = None, alias: str | None = None) -> None:
+        """Initialize; called by :meth:`for_path` and :meth:`create` only.
+
+        Args:
+            path: Path or URI of the table.
+            options: Parsed options.
+            alias: Name of the table in conditions, see :meth:`alias`.
+
+        Raises:
+            ConfigError: The class is called directly.
+        """
+        if not isinstance(options, Options):
+            raise ConfigError(
+                f"HudiTable({path!r}) opens nothing: open a table with HudiTable.for_path(path), make an empty one "
+                "with HudiTable.create(path, options), or write a DataFrame, which makes its table"
+            )
         self._path = path
         self._options = options
+        self._alias = alias
 
     # --- opening ---------------------------------------------------------------------------------------------------
 
     @classmethod
     def for_path(cls, path: str, options: Mapping[str, object] | None = None) -> HudiTable:
-        """Open the table at ``path``; ``options`` hold for all that is done with it (storage settings, ``hoodie.*``).
+        """Open an existing table.
+
+        Args:
+            path: Path or URI of the table's root folder.
+            options: Options for all that is done with the table: storage settings and ``hoodie.*`` keys.
+
+        Returns:
+            The table.
 
         Raises:
-            NotAHudiTableError: there is none.
-            UnsupportedTableError: its version or a feature of it is not supported.
+            NotAHudiTableError: There is no table at ``path``.
+            UnsupportedTableError: The version or a feature of the table is not supported.
         """
-        table = cls(str(path), Options.parse(options or {}))
-        TableMetaClient.open(table._path, table._options)
+        table = cls(_path(path), Options.parse(options or {}))
+        try:
+            TableMetaClient.open(table._path, table._options)
+        except NotAHudiTableError as error:
+            above = table_above(table._path, table._options)
+            if above is None:
+                raise
+            raise NotAHudiTableError(f"{error}; it lies in the table at {above!r}, which can be opened") from None
         return table
 
     @classmethod
     def create(cls, path: str, options: Mapping[str, object]) -> HudiTable:
-        """Create an empty table from Apache Hudi's options: ``hoodie.table.name``, record key, partition path, … .
+        """Create an empty table.
+
+        Args:
+            path: Path or URI of the table's root folder.
+            options: Apache Hudi's options: ``hoodie.table.name``, record key, partition path, table type and others.
+
+        Returns:
+            The new table.
 
         Raises:
-            TableExistsError: there is one already.
+            TableExistsError: there is one already, or the path lies in another table.
             ConfigError: options are missing or contradict each other.
         """
         settings = Options.parse(options)
-        TableMetaClient.create(str(path), TableConfig.for_new_table(settings), settings)
-        return cls(str(path), settings)
+        refuse_misspelt(options)
+        refuse_nested_table(_path(path), settings)
+        TableMetaClient.create(_path(path), TableConfig.for_new_table(settings), settings)
+        return cls(_path(path), settings)
 
     @classmethod
     def exists(cls, path: str, options: Mapping[str, object] | None = None) -> bool:
-        """Whether there is a Hudi table at ``path``."""
+        """Return True if there is a Hudi table at ``path``.
+
+        Args:
+            path: Path or URI of the table's root folder.
+            options: Storage settings, as for :meth:`for_path`.
+        """
         try:
-            TableMetaClient.open(str(path), Options.parse(options or {}))
+            TableMetaClient.open(_path(path), Options.parse(options or {}))
         except NotAHudiTableError:
             return False
         return True
@@ -81,17 +132,17 @@ class HudiTable:
 
     @property
     def path(self) -> str:
-        """The table's address, as Spark takes it."""
+        """The table's URI, as Spark takes it."""
         return self._now().storage.uri()
 
     @property
     def config(self) -> TableConfig:
-        """What ``hoodie.properties`` say."""
+        """The table's configuration, from ``hoodie.properties``."""
         return self._now().config
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's columns as of now, meta columns first; empty when it has none yet."""
+        """The table's current Arrow schema, meta columns first; empty when it has no columns yet."""
         found = table_schema(self._now())
         return found.schema if found is not None else pa.schema([])
 
@@ -102,24 +153,36 @@ class HudiTable:
         return None if last is None else last.requested
 
     def completion_of(self, instant: str) -> str:
-        """What an incremental query of this table takes as ``begin`` to go on after ``instant``: the completion time
-        from table version 8 on, the instant itself before.
+        """Return the ``begin`` of an incremental query that continues after an instant.
+
+        Args:
+            instant: Requested time of a completed instant.
+
+        Returns:
+            The completion time of the instant from table version 8 on, the instant itself before.
 
         Raises:
-            InstantNotFoundError: no such completed instant on the active timeline.
+            InstantNotFoundError: There is no such completed instant on the active timeline.
         """
         timeline = self._now().active.timeline
         if not timeline.is_completed(instant):
             raise InstantNotFoundError(f"{self._path} has no completed instant {instant!r} on its active timeline")
         return timeline.completion_of(instant) or instant
 
-    def history(self, *, archived: bool = False) -> pa.Table:
-        """The instants, newest first: requested and completion time, action, state, operation, and what was written
-        (:data:`pyhudi.read.inspect.HISTORY_SCHEMA`). ``archived`` adds those that have left the active timeline."""
-        return history(self._now(), archived=archived)
+    def history(self, *, archived: bool = False) -> ResultTable:
+        """Return the instants of the table, newest first.
+
+        Args:
+            archived: Also return the instants that have left the active timeline.
+
+        Returns:
+            One row per instant (:data:`pyhudi.read.inspect.HISTORY_SCHEMA`): requested and completion time, action,
+            state, operation, and what was written.
+        """
+        return ResultTable(history(self._now(), archived=archived))
 
     def detail(self) -> dict[str, Any]:
-        """Name, type, version, keys, partitioning, size and state of the table, and its properties."""
+        """Return the name, type, version, keys, partitioning, size (bytes), state and properties of the table."""
         now = self._now()
         config, timeline = now.config, now.active.timeline
         slices = FileSystemView.load(now).latest_slices()
@@ -150,7 +213,7 @@ class HudiTable:
 
     @property
     def inspect(self) -> Inspect:
-        """Files, file slices, partitions and commits as Arrow tables."""
+        """Files, file slices, partitions and commits of the table, as Arrow tables."""
         return Inspect(self._now)
 
     @property
@@ -170,11 +233,26 @@ class HudiTable:
         end: QueryTime | None = None,
         read_optimized: bool = False,
     ) -> Scan:
-        """A query: the latest snapshot, the table ``as_of`` a time, or with ``begin`` what changed after it (up to and
-        with ``end``). Nothing is read before one of the scan's ``to_…`` methods is called.
+        """Create a query of the latest snapshot, of a past one (``as_of``), or of a range of changes (``begin``).
 
-        ``filter`` is ``[(column, op, value), …]``, a list of such lists (any of them), a pyarrow expression, or SQL
-        text (for Spark alone). Times are what Apache Hudi accepts, or Python's ``date`` and ``datetime``.
+        Nothing is read before one of the scan's ``to_…`` methods is called.
+
+        Args:
+            filter: ``[(column, op, value), …]`` (all must hold), a list of such lists (any must hold), a pyarrow
+                expression, or SQL text. Without Spark, SQL text may only compare columns with literals of their own
+                type. Dates and times without a zone are in the session's time zone (``spark.sql.session.timeZone``) for
+                ``to_spark``, else in UTC; a date is its midnight there.
+            columns: Names of the columns to return; None for all.
+            as_of: Time of the snapshot, in any form that Apache Hudi accepts, or a ``date`` or ``datetime``.
+            begin: Start of the range of changes, exclusive; forms as of ``as_of``.
+            end: End of the range, inclusive; None for the latest instant.
+            read_optimized: Read base files alone, without the log files of a merge-on-read table.
+
+        Returns:
+            The query.
+
+        Raises:
+            QueryError: ``columns`` is a single text, or ``filter`` has none of these forms.
         """
         if isinstance(columns, str):
             raise QueryError(f"columns must be a list of names, not the text {columns!r}; write [{columns!r}]")
@@ -190,17 +268,29 @@ class HudiTable:
         )
 
     def lookup(self, keys: Sequence[Any], columns: Sequence[str] | None = None, *, by: str = RECORD_KEY) -> pa.Table:
-        """The rows with these record keys (as ``_hoodie_record_key`` has them), or with these values in the column
-        ``by``, in no particular order.
+        """Return the rows with these record keys, or with these values in the column ``by``, in no particular order.
 
-        With a record index, and a secondary index of the column, only the files that have them are read, and no Spark
-        is needed; else as many as the other indexes of the metadata table leave.
+        With a record index, and a secondary index of the column, only the files that have the rows are read, and no
+        Spark is needed; otherwise the files that the other indexes of the metadata table leave.
+
+        Args:
+            keys: Record keys, as texts in the form of ``_hoodie_record_key``, or as dicts with a value for each field
+                of the record key: ``{"id": 7}``.
+            columns: Names of the columns to return; None for all.
+            by: Column to look the values up in.
+
+        Returns:
+            The rows found.
 
         Raises:
-            QueryError: the table does not store record keys, or has no such column.
+            QueryError: ``keys`` is not a list or does not fit the table's key fields; the table does not store record
+                keys as texts, or has no such column.
         """
-        if isinstance(keys, str):
-            raise QueryError(f"lookup takes a list of keys, not the text {keys!r}")
+        if isinstance(keys, str | Mapping) or not isinstance(keys, Iterable):
+            raise QueryError(f"lookup takes a list of keys, not {keys!r}; write [{keys!r}]")
+        keys = list(keys)
+        if any(isinstance(key, Mapping) for key in keys):
+            return self.scan(_by_fields(keys, by, self.config.record_keys), columns).to_arrow()
         if by != RECORD_KEY:
             return self.scan([(by, "in", list(keys))], columns).to_arrow()
         now = self._now()
@@ -211,43 +301,90 @@ class HudiTable:
             )
         return replace(self.scan([(RECORD_KEY, "in", list(keys))], columns), now=lambda: now).to_arrow()
 
-    def validate_metadata(self) -> pa.Table:
-        """Compare the metadata table with the storage: one row for each committed file that they disagree on, or for
-        each reason not to use it (:data:`pyhudi.metadata.validate.DIFFERENCE_SCHEMA`); none if all is well."""
+    def validate_metadata(self) -> ResultTable:
+        """Compare the metadata table with the storage.
+
+        Returns:
+            One row for each committed file on which the two disagree, and for each reason not to use the metadata table
+            (:data:`pyhudi.metadata.reader.validate_metadata.DIFFERENCE_SCHEMA`); no rows if all is well.
+        """
         now = self._now()
-        return differences(now.storage, now.config, now.active)
+        return ResultTable(differences(now.storage, now.config, now.active))
 
     # --- writing ---------------------------------------------------------------------------------------------------
 
     def upsert(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
-        """Insert new records and update those whose key is there."""
+        """Insert new records and update those whose key the table has.
+
+        Args:
+            df: Rows to write, with the table's key, partition and ordering columns.
+            options: Apache Hudi's write options, on top of the table's.
+
+        Returns:
+            The result, with the instant of the commit and the files written.
+
+        Raises:
+            ConfigError: ``df`` is not a Spark DataFrame, or the options do not fit the table. Nothing is written.
+            ConflictError: Another writer changed the same file groups first; this write has been rolled back.
+        """
         return self._write(df, "upsert", options)
 
     def insert(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
-        """Add records without looking for their keys."""
+        """Add records without looking for their keys. Arguments and errors as of :meth:`upsert`."""
         return self._write(df, "insert", options)
 
     def bulk_insert(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
-        """Add many records at once, for first loads."""
+        """Add many records at once, for first loads. Arguments and errors as of :meth:`upsert`."""
         return self._write(df, "bulk_insert", options)
 
-    def delete(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
-        """Delete the records with the keys of ``df``, which needs only the key and partition columns."""
-        return self._write(df, "delete", options)
+    @overload
+    def delete(self, where: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult: ...
+    @overload
+    def delete(
+        self, where: str | Column | None = None, options: Mapping[str, object] | None = None
+    ) -> ChangeResult: ...
+    def delete(
+        self, where: DataFrame | str | Column | None = None, options: Mapping[str, object] | None = None
+    ) -> WriteResult | ChangeResult:
+        """Delete the rows that meet a condition (None: all), or the records with the keys of a DataFrame.
+
+        Args:
+            where: SQL text, by which files are left out; a Column; or a DataFrame, which needs only the key and
+                partition columns.
+            options: Options of the write.
+
+        Raises:
+            ConflictError: Another writer changed the rows meanwhile, more often than it was to be tried again.
+        """
+        if hasattr(type(where), "sparkSession"):  # a Column has any attribute
+            return self._write(where, "delete", options)
+        return self._delete_where(where, options)
 
     def insert_overwrite(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
-        """Replace all records of the partitions that ``df`` touches."""
+        """Replace all records of the partitions that ``df`` has rows of. Arguments and errors as of :meth:`upsert`."""
         return self._write(df, "insert_overwrite", options)
 
     def insert_overwrite_table(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
-        """Replace all records of the table."""
+        """Replace all records of the table. Arguments and errors as of :meth:`upsert`."""
         return self._write(df, "insert_overwrite_table", options)
 
     def delete_partition(
         self, partitions: Sequence[str] | DataFrame, options: Mapping[str, object] | None = None
     ) -> WriteResult:
-        """Drop whole partitions, given by path (``*`` stands for any text) or as those that the rows of a DataFrame
-        belong to."""
+        """Drop whole partitions.
+
+        Args:
+            partitions: Partition paths, in which ``*`` matches any text, or a DataFrame whose rows belong to the
+                partitions.
+            options: Apache Hudi's write options, on top of the table's.
+
+        Returns:
+            The result of the write.
+
+        Raises:
+            ConfigError: ``partitions`` is a single text, or a path has a comma or a blank at an end.
+            SetupError: Paths are given and there is no Spark session.
+        """
         if isinstance(partitions, str):
             raise ConfigError(f"delete_partition takes a list of partition paths, not the text {partitions!r}")
         if not isinstance(partitions, Sequence):
@@ -259,22 +396,77 @@ class HudiTable:
                     "partitions; give a DataFrame with rows of the partition instead"
                 )
         from pyhudi.spark.session import active_session
-        from pyhudi.spark.types import spark_schema
+        from pyhudi.spark.spark_types import spark_schema
 
         nothing = active_session().createDataFrame([], spark_schema(self.schema))
         paths = {"hoodie.datasource.write.partitions.to.delete": ",".join(partitions)}
         return self._write(nothing, "delete_partition", {**(options or {}), **paths})
 
     def _write(self, df: DataFrame, operation: str, options: Mapping[str, object] | None) -> WriteResult:
+        self._check_frame(operation, df)
+        from pyhudi.spark.write.dataframe_writer import write
+
+        given = {**self._options, **(options or {}), "hoodie.datasource.write.operation": operation}
+        return write(df, self._path, given, "append")
+
+    @staticmethod
+    def _check_frame(operation: str, df: object) -> None:
         if not hasattr(df, "sparkSession"):
             raise ConfigError(
                 f"{operation} takes a DataFrame of Spark, not {type(df).__module__}.{type(df).__qualname__}; "
                 "make one with spark.createDataFrame(…), which takes rows, and tables of pandas"
             )
-        from pyhudi.spark.writer import write
 
-        given = {**self._options, **(options or {}), "hoodie.datasource.write.operation": operation}
-        return write(df, self._path, given, "append")
+    # --- changing rows -----------------------------------------------------------------------------------------------
+
+    def alias(self, name: str) -> HudiTable:
+        """Return the same table under a name by which expressions of `merge`, `update` and `delete` can call it."""
+        return HudiTable(self._path, self._options, name)
+
+    def merge(self, source: DataFrame, on: str | Column, options: Mapping[str, object] | None = None) -> MergeBuilder:
+        """Begin a MERGE: clauses say what becomes of rows that match, and of those that do not; ``execute()`` runs it.
+
+        Columns of the table are ``target.…``, or by its `alias`; those of the source by the source's own alias
+        (``df.alias("source")``).
+
+        Args:
+            source: The rows to merge.
+            on: Which rows match: SQL text or a Column of both sides.
+            options: Options of the write, such as ``hoodie.write.num.retries.on.conflict.failures``.
+        """
+        from pyhudi.spark.dml.merge import MergeBuilder
+
+        self._check_frame("merge", source)
+        return MergeBuilder(self._path, self._options.merged(options or {}), self._alias or "target", source, on)
+
+    def update(
+        self,
+        set: Mapping[str, object],
+        where: str | Column | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> ChangeResult:
+        """Give columns of the rows that meet a condition (None: of all) new values, in one commit.
+
+        Args:
+            set: New values by column, as SQL texts or Columns; dots lead into structs.
+            where: SQL text, by which files are left out, or a Column.
+            options: Options of the write.
+
+        Raises:
+            ConfigError: A column of the record key is assigned.
+            SchemaMismatchError: A column is not there, or a value does not go with it.
+            ConflictError: Another writer changed the rows meanwhile, more often than it was to be tried again.
+        """
+        from pyhudi.spark.dml.update import update
+        from pyhudi.spark.session import active_session
+
+        return update(active_session(), self._path, set, where, self._options.merged(options or {}), self._alias)
+
+    def _delete_where(self, where: str | Column | None, options: Mapping[str, object] | None) -> ChangeResult:
+        from pyhudi.spark.dml.update import delete
+        from pyhudi.spark.session import active_session
+
+        return delete(active_session(), self._path, where, self._options.merged(options or {}), self._alias)
 
     # --- showing ---------------------------------------------------------------------------------------------------
 
@@ -286,16 +478,36 @@ class HudiTable:
         detail = self.detail()
         shown = {k: v for k, v in detail.items() if k != "properties" and v not in (None, [], "")}
         facts = "".join(f"<tr><th align='left'>{_cell(k)}</th><td>{_cell(v)}</td></tr>" for k, v in shown.items())
-        recent = self.history().slice(0, _RECENT)
-        names = [n for n in recent.column_names if recent[n].null_count < recent.num_rows and n != "archived"]
-        head = "".join(f"<th>{_cell(n)}</th>" for n in names)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{_cell(row[n])}</td>" for n in names) + "</tr>" for row in recent.to_pylist()
-        )
-        return (
-            f"<h4>{_cell(detail['name'])}</h4><table>{facts}</table>"
-            f"<h5>last instants</h5><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        )
+        recent = self.history().slice(0, _RECENT).drop_columns("archived").to_arrow()
+        return f"<h4>{_cell(detail['name'])}</h4><table>{facts}</table><h5>last instants</h5>{as_html(recent)}"
+
+
+def _path(path: object) -> str:
+    """A path as text.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if not isinstance(path, str | os.PathLike) or not str(path):
+        raise ConfigError(f"the path of a table must be a text or a pathlib.Path, not {path!r}")
+    return str(path)
+
+
+def _by_fields(keys: Sequence[Any], by: str, fields: Sequence[str]) -> list[list[tuple[str, str, Any]]]:
+    """A filter for records by the fields of their keys.
+
+    Raises:
+        QueryError: a key has other fields than the table's.
+    """
+    if by != RECORD_KEY:
+        raise QueryError(f"keys as dicts say their columns themselves; leave out by={by!r}")
+    for key in keys:
+        if not isinstance(key, Mapping) or set(key) != set(fields):
+            names = ", ".join(fields) or "none: its keys are generated, look for texts"
+            raise QueryError(f"the key {key!r} must be a dict with the fields of the table's record key ({names})")
+    if len(fields) == 1:
+        return [[(fields[0], "in", [key[fields[0]] for key in keys])]]
+    return [[(name, "=", key[name]) for name in fields] for key in keys]
 
 
 def _cell(value: object) -> str:

@@ -1,7 +1,8 @@
-"""A query on a table: lazy, immutable, and given out in whatever form its user works with."""
+"""Queries on a table: lazy, immutable, and returned as Spark, Arrow, pandas, polars or DuckDB data."""
 
 from __future__ import annotations
 
+import datetime as dt
 import importlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
@@ -11,12 +12,13 @@ import pyarrow as pa
 
 from pyhudi.config import Options
 from pyhudi.errors import SetupError
-from pyhudi.read.filters import Filter, RowFilter
-from pyhudi.read.instants import QueryTime
-from pyhudi.read.local import scan_batches, scan_table
-from pyhudi.read.pinned import PinnedTable
-from pyhudi.read.plan import ScanPlan, plan_scan
+from pyhudi.read.execute.local_reader import scan_batches, scan_table
+from pyhudi.read.filters.row_filter import Filter, RowFilter
+from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.query import Query
+from pyhudi.read.query_instants import QueryTime
+from pyhudi.read.scan_plan import ScanPlan
+from pyhudi.read.scan_planner import plan_scan
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,7 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A query on a table, lazy and immutable: every ``to_…`` call plans and reads the table as it is then."""
+    """Query on a table, lazy and immutable. Every ``to_…`` call plans the query and reads the table as it is then.
+
+    Created by :meth:`pyhudi.HudiTable.scan`.
+    """
 
     now: Callable[[], PinnedTable] = field(repr=False)
     settings: Options = field(repr=False)
@@ -39,18 +44,30 @@ class Scan:
     read_optimized: bool = False
 
     def select(self, *columns: str) -> Scan:
-        """The same scan with only these columns."""
+        """Return the same scan with only these columns."""
         return replace(self, columns=columns)
 
     def filter(self, filter: Filter) -> Scan:
-        """The same scan with this filter instead of its own."""
+        """Return the same scan with this filter instead of its own (forms as of :meth:`pyhudi.HudiTable.scan`).
+
+        Raises:
+            QueryError: ``filter`` has none of these forms.
+        """
         return replace(self, row_filter=RowFilter.parse(filter))
 
     def plan(self) -> ScanPlan:
-        """What will be read: an Arrow table of tasks, and what pruning left out. Reads no data."""
+        """Plan the query without reading data.
+
+        Returns:
+            The plan: one task per file slice as an Arrow table, and what pruning left out.
+
+        Raises:
+            QueryError: The query cannot be answered, or names unknown columns.
+            UnsupportedTableError: The table uses a feature that cannot be read.
+        """
         return self._plan(self.now())
 
-    def _plan(self, now: PinnedTable, hidden_functions: Collection[str] = ()) -> ScanPlan:
+    def _plan(self, now: PinnedTable, overridden_functions: Collection[str] = (), zone: dt.tzinfo = dt.UTC) -> ScanPlan:
         query = Query.of(
             now.config, as_of=self.as_of, begin=self.begin, end=self.end, read_optimized=self.read_optimized
         )
@@ -60,47 +77,74 @@ class Scan:
             filter=self.row_filter,
             columns=self.columns,
             opts=self.settings,
-            hidden_functions=hidden_functions,
+            overridden_functions=overridden_functions,
+            zone=zone,
         )
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
-        """The rows as a Spark DataFrame, read lazily by Spark."""
-        from pyhudi.spark.functions import hidden_in_filter
-        from pyhudi.spark.reader import dataframe
+        """Return the rows as a DataFrame, which Spark reads lazily.
+
+        Args:
+            spark: Session to read with.
+
+        Returns:
+            A DataFrame with the columns of the scan. It reads the files that the table had at this call.
+        """
+        from pyhudi.spark.read.dataframe_reader import dataframe
+        from pyhudi.spark.read.overridden_functions import overridden_in_filter
+        from pyhudi.spark.session_settings import session_zone
 
         now = self.now()
-        hidden = hidden_in_filter(spark, now.config, self.row_filter)
-        return dataframe(spark, now, self._plan(now, hidden), self.settings)
+        hidden = overridden_in_filter(spark, now.config, self.row_filter)
+        return dataframe(spark, now, self._plan(now, hidden, session_zone(spark)), self.settings)
 
     def to_arrow(self) -> pa.Table:
-        """All rows in memory."""
+        """Return all rows as an Arrow table in memory, in no particular order."""
         now = self.now()
         return scan_table(self._plan(now), now.storage)
 
     def to_batches(self) -> pa.RecordBatchReader:
-        """The rows as a stream of Arrow batches, a few of them in memory at a time, in no particular order."""
+        """Return the rows as a stream of Arrow batches, unordered; a few batches are in memory at a time."""
         now = self.now()
         plan = self._plan(now)
         return pa.RecordBatchReader.from_batches(plan.output_schema, scan_batches(plan, now.storage))
 
     def to_pandas(self, **kwargs: Any) -> pd.DataFrame:
-        """The rows as a pandas DataFrame; arguments go to :meth:`pyarrow.Table.to_pandas`."""
+        """Return the rows as a pandas DataFrame.
+
+        Args:
+            **kwargs: Arguments of :meth:`pyarrow.Table.to_pandas`.
+
+        Raises:
+            SetupError: pandas is not installed.
+        """
         _require("pandas")
         return self.to_arrow().to_pandas(**kwargs)
 
     def to_polars(self) -> pl.DataFrame:
-        """The rows as a polars DataFrame."""
+        """Return the rows as a polars DataFrame.
+
+        Raises:
+            SetupError: polars is not installed.
+        """
         frame: pl.DataFrame = _require("polars").from_arrow(self.to_arrow())
         return frame
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """The rows as a DuckDB relation, on ``connection`` or DuckDB's default one."""
+        """Return the rows as a DuckDB relation.
+
+        Args:
+            connection: Connection of the relation; None for DuckDB's default one.
+
+        Raises:
+            SetupError: DuckDB is not installed.
+        """
         duck = _require("duckdb")
         rows = self.to_arrow()
         return duck.from_arrow(rows) if connection is None else connection.from_arrow(rows)
 
     def count(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         return sum(batch.num_rows for batch in self.select().to_batches())
 
 

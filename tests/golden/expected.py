@@ -34,6 +34,10 @@ EMPTY_PARTITION_VALUE = ("v9_cow_complex_keys", "a:k,6,b:6")
 """A row whose partition column ``p1`` was written as an empty string. Apache Hudi takes the value from the path, where
 empty and null look alike, and reads null; we read what the file has."""
 
+HALF_ROWS = "v9_mor_ignore_defaults"
+"""Updates of this table leave out columns. Of what is older than the range, Apache Hudi's incremental queries show null
+there; we read whole rows. Its ranges have no end, so these rows stand in the snapshot."""
+
 
 @dataclass(frozen=True)
 class Query:
@@ -137,7 +141,12 @@ def expected_rows(golden: Golden, query: Query, columns: list[str]) -> list[tupl
 
 
 def _as_written(golden: Golden, query: Query, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The row without Apache Hudi's faults with partition values (``docs/differences.md``)."""
+    """The row without Apache Hudi's faults (``docs/differences.md``)."""
+    if golden.name == HALF_ROWS and query.kind == "incremental":
+        (snapshot,) = golden.queries("snapshot")
+        (whole,) = (found for found in snapshot.rows or () if found[1:3] == row[1:3])  # its number and key
+        assert all(value in (mine, None) for value, mine in zip(row, whole, strict=True))
+        return whole
     if golden.name == TIMESTAMP_PARTITION[0]:
         place = query.columns.index(TIMESTAMP_PARTITION[1])
         return (*row[:place], int(row[place]), *row[place + 1 :])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from pyhudi.errors import HudiError, QueryError
@@ -50,12 +51,27 @@ def test_golden(name: str, kind: str, tables: Path) -> None:
 @pytest.mark.parametrize("way", MERGING)
 @pytest.mark.parametrize("name", [name for name in NAMES if "_mor_" in name])
 def test_ways_to_merge(name: str, way: str, tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyhudi.read.local._LEAST_BUDGET", 1)
+    monkeypatch.setattr("pyhudi.read.execute.local_reader._LEAST_BUDGET", 1)
     golden = unpack(name, tables)
     table = HudiTable.for_path(str(golden.path), MERGING[way])
     for query in (*golden.queries("snapshot"), *golden.queries("time_travel")):
         if query.error is None:
             check(golden, query, read(table, query))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "_mor_" in name])
+def test_conditions_on_keys(name: str, tables: Path) -> None:
+    """What meets a condition on keys are rows of the whole scan, whatever the condition says of null."""
+    table = HudiTable.for_path(str(unpack(name, tables).path))
+    whole = table.scan().to_arrow()
+    for key in (*table.config.record_keys, "_hoodie_record_key"):
+        if key not in whole.column_names:
+            continue
+        some = whole[key][0].as_py()
+        for condition in (pc.field(key).is_null(), pc.field(key) == some, (pc.field(key) != some).is_valid()):
+            found = table.scan(filter=condition).to_arrow()
+            assert found.sort_by(key).to_pylist() == whole.filter(condition).sort_by(key).to_pylist()
+        assert table.scan(filter=[(key, "=", None)]).to_arrow().num_rows == whole[key].null_count
 
 
 @pytest.mark.parametrize("name", NAMES)

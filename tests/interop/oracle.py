@@ -45,7 +45,7 @@ class OracleInstant:
 class Oracle:
     """One release of Apache Hudi on pyspark 3.5. Use as a context manager."""
 
-    def __init__(self, release: str) -> None:
+    def __init__(self, release: str, settings: Mapping[str, str] | None = None) -> None:
         if release not in RELEASES:
             raise ValueError(f"no such release here: {release!r}; known: {', '.join(RELEASES)}")
         self.release = release
@@ -66,6 +66,7 @@ class Oracle:
             "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
+            **(settings or {}),
         }
         env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         env.pop("SPARK_HOME", None)
@@ -99,11 +100,20 @@ class Oracle:
             self._process.wait()
         self._scratch.cleanup()
 
-    def write(self, path: Path | str, rows: pa.Table, options: Mapping[str, str], mode: str = "append") -> None:
-        """Write Arrow rows through ``df.write.format("hudi")``, in their order."""
+    def write(
+        self,
+        path: Path | str,
+        rows: pa.Table,
+        options: Mapping[str, str],
+        mode: str = "append",
+        *,
+        schema: str | None = None,
+    ) -> None:
+        """Write Arrow rows through ``df.write.format("hudi")``, in their order. ``schema``: Spark's, as JSON, where
+        columns are to be required."""
         source = self._file("parquet")
         pq.write_table(rows, source)
-        self._ask("write", path=str(path), rows=str(source), options=dict(options), mode=mode)
+        self._ask("write", path=str(path), rows=str(source), options=dict(options), mode=mode, schema=schema)
         source.unlink()
 
     def read(
@@ -119,6 +129,13 @@ class Oracle:
         arguments = {"options": dict(options or {}), "columns": list(columns) if columns else None, "where": where}
         self._ask("read", path=str(path), out=str(out), **arguments)
         return self._load(out)
+
+    def stream(
+        self, path: Path | str, feed: Path | str, schema: str, checkpoint: Path | str, options: Mapping[str, str]
+    ) -> None:
+        """Write the JSON files of ``feed``, one a micro-batch, through ``writeStream.format("hudi")``."""
+        where = {"path": str(path), "feed": str(feed), "checkpoint": str(checkpoint)}
+        self._ask("stream", **where, schema=schema, options=dict(options))
 
     def sql(self, *statements: str) -> pa.Table:
         """Run SQL statements one after another; the rows of the last."""

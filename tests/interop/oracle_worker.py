@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 
 def start(conf: dict[str, str]) -> SparkSession:
@@ -47,9 +48,12 @@ class Worker:
     def ping(self) -> str:
         return self.spark.version
 
-    def write(self, path: str, rows: str, options: dict[str, str], mode: str) -> None:
-        """Write the Parquet file ``rows``, in its order and from one partition, to the table at ``path``."""
+    def write(self, path: str, rows: str, options: dict[str, str], mode: str, schema: str | None) -> None:
+        """Write the Parquet file ``rows``, in its order and from one partition, to the table at ``path``; with a
+        ``schema`` (JSON) instead of that of Spark's Parquet reader, to which every column may be null."""
         df = self.spark.read.parquet(rows).coalesce(1)
+        if schema is not None:
+            df = self.spark.createDataFrame(df.collect(), StructType.fromJson(json.loads(schema))).coalesce(1)
         df.write.format("hudi").options(**options).mode(mode).save(path)
 
     def read(self, path: str, options: dict[str, str], columns: list[str] | None, where: str | None, out: str) -> str:
@@ -61,6 +65,14 @@ class Worker:
             df = df.select(*columns)
         to_file(df, out)
         return str(df.schema.json())
+
+    def stream(self, path: str, feed: str, schema: str, checkpoint: str, options: dict[str, str]) -> str:
+        """Write the JSON files of a folder, one a micro-batch, through the streaming sink."""
+        rows = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(feed)
+        writer = rows.writeStream.format("hudi").options(**options).outputMode("append")
+        query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start(path)
+        query.awaitTermination()
+        return str(query.lastProgress)
 
     def sql(self, statements: list[str], out: str) -> str:
         """Run statements; the rows of the last one go into ``out``."""

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from pyhudi.metadata.home import metadata_layout
+from pyhudi.metadata.metadata_layout import metadata_layout
 from pyhudi.storage import open_storage
-from pyhudi.table.metaclient import TableMetaClient
-from pyhudi.timeline.active import ActiveTimeline
-from pyhudi.timeline.archival import archive
-from pyhudi.timeline.history import archive_files, read_history
-from pyhudi.timeline.layout import LAYOUT_1, LAYOUT_2, Layout
-from pyhudi.timeline.metadata import decode_commit
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.archive.archived_timeline import archive_files, read_history
+from pyhudi.timeline.archive.archiver import archive
+from pyhudi.timeline.commit_metadata import decode_commit
+from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 from tests.interop.in_turns import OPTIONS, SIMPLE, rows, table
 from tests.interop.oracle import Oracle
 from tests.interop.test_metadata_archive import ARCHIVAL
-from tests.unit.timeline.test_archivelog import records
+from tests.unit.timeline.archive.test_archive_log import records
 
 WRITES = {
     **OPTIONS,

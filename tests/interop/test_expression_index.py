@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.metadata.definitions import DEFAULT_PATH
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.spark.writer import write
-from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.metadata.indexes.index_definitions import DEFAULT_PATH
+from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.table.meta_client import TableMetaClient
 from tests.cases import seldom
 from tests.interop.in_turns import OPTIONS, SIMPLE, VERSIONS
 from tests.interop.oracle import Oracle, OracleError

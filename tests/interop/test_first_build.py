@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.hudi_table import HudiTable
-from pyhudi.metadata.home import metadata_timeline
-from pyhudi.spark import filefacts
+from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.spark.indexes import file_statistics_build
 from pyhudi.storage import open_storage
 from tests.interop.in_turns import OPTIONS, SIMPLE, InTurns, rows
 from tests.interop.oracle import Oracle
@@ -31,7 +31,7 @@ def test_apache_hudi_goes_on(
     both = InTurns(tmp_path / "table", oracle, spark, {**OPTIONS, **SIMPLE, **kind})
     both.write("ours", rows(0, 20, 1, "first"))
     both.write("ours", rows(10, 15, 2, "second"))
-    monkeypatch.setattr(filefacts, "FEW", 0)
+    monkeypatch.setattr(file_statistics_build, "FEW", 0)
     services = HudiTable.for_path(str(both.path)).services
     for name in ("partition_stats", "bloom_filters"):
         services.build_index(name, spark=spark)

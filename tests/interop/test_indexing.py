@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.hudi_table import HudiTable
-from pyhudi.services import indexrun
+from pyhudi.services.indexing import async_indexer
 from tests.cases import seldom
 from tests.interop.in_turns import OPTIONS, SIMPLE, VERSIONS, InTurns
 from tests.interop.oracle import Oracle
@@ -64,7 +64,7 @@ def test_in_turns(
     asked = {**both.options, **WANTED[ours], "hoodie.metadata.index.async": "true"}
     instant = oracle.index(path, {**asked, **LOCK}, ours.upper(), run=False)
     write("theirs", 25, 35)
-    real: Callable[[Any], Any] = indexrun._written
+    real: Callable[[Any], Any] = async_indexer._written
 
     def beside(begun: Any) -> Any:
         found = real(begun)
@@ -75,7 +75,7 @@ def test_in_turns(
         write("ours", 5, 8)
         return found
 
-    monkeypatch.setattr(indexrun, "_written", beside)
+    monkeypatch.setattr(async_indexer, "_written", beside)
     assert services.run_index(instant, WANTED[ours], spark=spark).partitions == (ours,)
     assert not services.pending_indexes()
     _check(both, theirs, ours)

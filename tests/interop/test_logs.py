@@ -11,20 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi.format.filenames import next_log_version, parse_names
-from pyhudi.format.log import (
-    LogOptions,
-    LogSchema,
-    LogSlice,
-    LogWriter,
-    decode_records,
-    scan_blocks,
-)
+from pyhudi.format.file_names import next_log_version, parse_names
+from pyhudi.format.log import LogOptions, LogSchema, LogSlice, LogWriter, decode_records, scan_blocks
 from pyhudi.schema.arrow_avro import from_avro, to_avro
-from pyhudi.schema.meta import add_meta_columns, remove_meta_columns
-from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline import CommitMetadata, write_stats
-from pyhudi.timeline.instants import next_instant
+from pyhudi.timeline.instant import next_instant
 from tests.interop.oracle import RELEASES, Oracle, OracleError, read_with_hudi_rs
 from tests.interop.scenarios import PARALLELISM
 from tests.rows import assert_same_rows

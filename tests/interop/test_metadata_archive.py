@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.hudi_table import HudiTable
-from pyhudi.metadata.home import metadata_layout, metadata_timeline
-from pyhudi.metadata.sources import CACHE
+from pyhudi.metadata.file_groups.hfile_sources import CACHE
+from pyhudi.metadata.metadata_layout import metadata_layout, metadata_timeline
 from pyhudi.storage import open_storage
-from pyhudi.timeline.history import read_history
+from pyhudi.timeline.archive.archived_timeline import read_history
 from tests.cases import seldom
 from tests.interop.in_turns import OPTIONS, SIMPLE, VERSIONS, InTurns, rows
 from tests.interop.oracle import Oracle

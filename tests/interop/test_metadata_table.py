@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pyhudi.metadata.home import metadata_timeline
+from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.storage import open_storage
-from pyhudi.table.config import TableConfig
-from pyhudi.timeline.instants import Action
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.instant import Action
 from tests.cases import seldom
 from tests.interop.oracle import Oracle
 from tests.rows import assert_same_rows

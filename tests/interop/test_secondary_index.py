@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.hudi_table import HudiTable
-from pyhudi.metadata.keys import split_secondary_key
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.metadata.records.metadata_keys import split_secondary_key
+from pyhudi.table.meta_client import TableMetaClient
 from tests.cases import seldom
 from tests.interop.in_turns import OPTIONS, SIMPLE, VERSIONS, InTurns, rows
 from tests.interop.oracle import Oracle

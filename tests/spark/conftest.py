@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import SparkSession
 from tests.sessions import SMALL
 
-from pyhudi.spark.java import ensure_java
+from pyhudi.spark.java_runtime import ensure_java
 
 
 @pytest.fixture(scope="session")

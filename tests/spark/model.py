@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.hudi_table import HudiTable
-from pyhudi.spark.writer import WriteResult, write
+from pyhudi.spark.write.dataframe_writer import WriteResult, write
 
 SCHEMA = "id string, part string, ts long, v string"
 OPTIONS: Mapping[str, str] = {

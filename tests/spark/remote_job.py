@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.sessions import SMALL
 
 import pyhudi
-from pyhudi.spark.java import ensure_java
+from pyhudi.spark.java_runtime import ensure_java
 from pyhudi.spark.session import configure_spark
 
 SETTINGS = {**SMALL, "spark.sql.shuffle.partitions": "2"}

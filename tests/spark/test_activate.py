@@ -31,7 +31,8 @@ def written(monkeypatch) -> list[tuple]:
     """What the writer is called with, instead of writing."""
     calls: list[tuple] = []
     monkeypatch.setattr(
-        "pyhudi.spark.writer.write", lambda df, path, options, mode: calls.append((df, path, options, mode))
+        "pyhudi.spark.write.dataframe_writer.write",
+        lambda df, path, options, mode: calls.append((df, path, options, mode)),
     )
     return calls
 
@@ -61,6 +62,8 @@ def test_one_reader_can_load_again(spark, table):
 def test_errors_are_ours(spark, table, tmp_path):
     with pytest.raises(NotAHudiTableError, match="nothing"):
         spark.read.format("hudi").load(str(tmp_path / "nothing"))
+    with pytest.raises(NotAHudiTableError, match=f"typo.*in the table above it at '{table.root}'"):
+        spark.read.format("hudi").load(f"{table.root}/typo")
     with pytest.raises(QueryError, match="needs the path"):
         spark.read.format("hudi").load()
     with pytest.raises(QueryError, match="its own columns"):

@@ -12,10 +12,10 @@ from tests.spark.model import Steps, batch, by_event_time
 
 from pyhudi.config import Options, options
 from pyhudi.keygen import KeySpec
-from pyhudi.spark.bloomsources import FilterSource, StoredFilters, metadata_of, stored_ranges
-from pyhudi.spark.lookup import BaseFiles, KeyLookup
-from pyhudi.table.fsview import FileSystemView
-from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.spark.lookup.base_file_keys import BaseFiles, KeyLookup
+from pyhudi.spark.lookup.bloom_filter_sources import FilterSource, StoredFilters, metadata_of, stored_ranges
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.file_system_view import FileSystemView
 
 BLOOM = {
     "hoodie__index__type": "BLOOM",

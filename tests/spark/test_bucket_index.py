@@ -16,15 +16,15 @@ from tests.spark.model import batch as records
 
 from pyhudi.errors import ConfigError, RecordKeyError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.index.bucketcounts import BucketCounts
-from pyhudi.index.bucketing import Bucketing
-from pyhudi.index.consistent import FIRST_INSTANT, FOLDER, HashingMetadata
-from pyhudi.index.hashing import bucket_of as bucket_of_key
+from pyhudi.index.bucket_counts import BucketCounts
+from pyhudi.index.bucket_hash import bucket_of as bucket_of_key
+from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.consistent_hashing import FIRST_INSTANT, FOLDER, HashingMetadata
 from pyhudi.keygen import KeySpec
-from pyhudi.schema.columns import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.buckets import with_bucket
-from pyhudi.spark.writer import write
-from pyhudi.table.keygen_type import KeyGenType
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.write.bucket_column import with_bucket
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.table.config.key_generator_type import KeyGenType
 
 _TEXTS = [
     "",
@@ -224,8 +224,7 @@ def test_keys_that_are_times(spark: SparkSession, tmp_path: Path, kind: str) -> 
     for value in [*asked, day.replace(tzinfo=None)]:
         found = table.scan([("id", "=", value)])
         assert found.to_arrow().num_rows == 1, value
-        sure = kind == "date" and not isinstance(value, dt.datetime)
-        assert found.plan().tasks.num_rows == (1 if sure else every), value
+        assert found.plan().tasks.num_rows == (1 if kind == "date" else every), value
     assert table.scan([("id", "=", day + dt.timedelta(hours=12))]).to_arrow().num_rows == 0
     assert table.lookup(asked[:1], by="id").num_rows == 1
 
@@ -267,7 +266,7 @@ def test_consistent_hashing(spark: SparkSession, tmp_path: Path, monkeypatch: py
         write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ", **engine), "overwrite")
     assert rows_of(path) == model.rows
     with monkeypatch.context() as patch:  # Apache Hudi deletes partitions all the same
-        patch.setattr("pyhudi.spark.write_partitions.check_not_consistent", lambda *_: None)
+        patch.setattr("pyhudi.spark.write.delete_partition.check_not_consistent", lambda *_: None)
         write(frame(spark, rows[:1]), path, options("delete_partition"))
     model.drop("other")
     model.upsert(rows[1:])

@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from tests.golden.expected import unpack
-from tests.unit.services.mortable import FILE_IDS, MorTable, row
+from tests.unit.services.merge_on_read_table import FILE_IDS, MorTable, row
 
 from pyhudi.errors import HudiError, OptionWithoutEffectWarning
 from pyhudi.hudi_table import HudiTable
-from pyhudi.services.run import run_in_threads, run_pending
-from pyhudi.spark.writer import write as write_df
+from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
+from pyhudi.spark.write.dataframe_writer import write as write_df
 
 ORDER = [("_hoodie_record_key", "ascending"), ("_hoodie_partition_path", "ascending")]
 

@@ -13,11 +13,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from tests.properties import examples
 
 from pyhudi import RecordMerger, Records, choose, register_merger, unregister_merger
-from pyhudi.config.values import MergeMode, PartialUpdateMode
+from pyhudi.config.enums import MergeMode, PartialUpdateMode
 from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
-from pyhudi.spark.batch import summarize
-from pyhudi.spark.dedupe import dedupe, mark_deletes
-from pyhudi.table.merging import DELETE_FIELD, DELETE_MARKER, MergeSettings
+from pyhudi.spark.keys.deduplication import dedupe, mark_deletes
+from pyhudi.spark.lookup.batch_summary import summarize
+from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, MergeSettings
 
 EVENT, COMMIT = MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING
 SCHEMA = (

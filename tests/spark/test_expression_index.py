@@ -16,14 +16,14 @@ from tests.cases import seldom
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.metadata.expressions import BLOOM_FILTERS, COLUMN_STATS, FUNCTIONS, ExpressionIndex
-from pyhudi.services.run import run_in_threads, run_pending
-from pyhudi.services.schedule import schedule
-from pyhudi.spark.expressions import summaries
-from pyhudi.spark.settings import session_setting
-from pyhudi.spark.writer import write
+from pyhudi.metadata.indexes.expression_index_definition import BLOOM_FILTERS, COLUMN_STATS, FUNCTIONS, ExpressionIndex
+from pyhudi.services.compaction.compaction_runner import run_in_threads, run_pending
+from pyhudi.services.compaction.compaction_schedule import schedule
+from pyhudi.spark.indexes.expression_values import summaries
+from pyhudi.spark.session_settings import session_setting
+from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.storage import open_storage
-from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.table.meta_client import TableMetaClient
 
 Row = tuple[str, str, int, dt.datetime, int | None, str | None]
 COLUMNS = "id string, part string, ts long, t timestamp, sec long, name string"

@@ -14,11 +14,11 @@ from tests.spark.model import by_event_time
 
 from pyhudi.errors import FormatError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.spark import filefacts
-from pyhudi.spark.writer import write
-from pyhudi.table.fsview import FileSystemView
-from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.spark.indexes import file_statistics_build
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.file_system_view import FileSystemView
 
 SCHEMA = "id string, part string, ts long, v string, x double, day date"
 BARE = {"hoodie__metadata__enable": False, "hoodie__clean__automatic": False}
@@ -74,9 +74,9 @@ def test_the_same_as_by_threads(
     by_threads, by_spark = tmp_path / "threads", tmp_path / "spark"
     make(spark, by_threads, table_type, version)
     shutil.copytree(by_threads, by_spark)
-    monkeypatch.setattr(filefacts, "_FILES_A_TASK", 2)
+    monkeypatch.setattr(file_statistics_build, "_FILES_A_TASK", 2)
     for path, few in ((by_threads, math.inf), (by_spark, 0)):
-        monkeypatch.setattr(filefacts, "FEW", few)
+        monkeypatch.setattr(file_statistics_build, "FEW", few)
         services = HudiTable.for_path(str(path)).services
         for name in ("partition_stats" if version >= 8 else "column_stats", "bloom_filters"):
             services.build_index(name, options=GROUPS, spark=spark)
@@ -91,7 +91,7 @@ def test_an_index_that_is_planned(spark: SparkSession, tmp_path: Path, monkeypat
     """A damaged file is told by its own name, nothing is left, and the plan can be run again."""
     path = tmp_path / "table"
     make(spark, path, "COPY_ON_WRITE", 9)
-    monkeypatch.setattr(filefacts, "FEW", 0)
+    monkeypatch.setattr(file_statistics_build, "FEW", 0)
     services = HudiTable.for_path(str(path)).services
     services.build_index("column_stats", spark=spark)
     before = records(path)

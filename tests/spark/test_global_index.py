@@ -10,7 +10,7 @@ from tests.spark.model import frame, options, rows_of
 
 from pyhudi.errors import RecordKeyError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.spark.writer import write
+from pyhudi.spark.write.dataframe_writer import write
 
 TWICE = [("a", "p", 1, "older"), ("a", "q", 2, "newer"), ("b", "p", 1, "")]
 

@@ -16,8 +16,8 @@ from tests.keys import FakeConfig
 
 from pyhudi.errors import ConfigError, RecordKeyError, SchemaMismatchError
 from pyhudi.keygen import KeySpec
-from pyhudi.spark.keygen import check_keys, jvm_zone, key_errors, partition_path, record_key, with_keys
-from pyhudi.table.keygen_type import KeyGenType
+from pyhudi.spark.keys.key_generator import check_keys, jvm_zone, key_errors, partition_path, record_key, with_keys
+from pyhudi.table.config.key_generator_type import KeyGenType
 
 UTC = dt.UTC
 FLOATS = [1.0, 1e10, 1.5e-5, 0.1, float("nan"), float("inf"), -0.0, 1e7, 9999999.0, 0.001, 0.0009]

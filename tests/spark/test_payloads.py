@@ -14,12 +14,12 @@ from tests.cases import seldom
 from tests.spark.model import frame, options, rows_of
 from tests.spark.test_write_logs import blocks
 from tests.spark_arrow import to_arrow
-from tests.unit.merge.answers import FAULTS, RECORDED, SCENARIOS, STEPS, batch_of, several
+from tests.unit.merge.recorded_merges import FAULTS, RECORDED, SCENARIOS, STEPS, batch_of, several
 
 from pyhudi.format.log import BlockType, decode_deletes
 from pyhudi.hudi_table import HudiTable
-from pyhudi.spark.writer import write
-from pyhudi.table.merging import PAYLOADS
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.table.config.merge_settings import PAYLOADS
 
 CLASSES = {
     "default": "DefaultHoodieRecordPayload",

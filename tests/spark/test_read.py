@@ -18,11 +18,11 @@ from pyhudi import HudiTable
 from pyhudi.config import Options
 from pyhudi.errors import QueryError
 from pyhudi.read.query import Query
-from pyhudi.spark.load import load_table
-from pyhudi.spark.reader import read
+from pyhudi.spark.read.dataframe_reader import read
+from pyhudi.spark.read.load_table import load_table
 from pyhudi.storage import open_storage
-from pyhudi.storage.local import LocalStorage
-from pyhudi.timeline.instants import Action
+from pyhudi.storage.local_storage import LocalStorage
+from pyhudi.timeline.instant import Action
 
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 PATH = {"pyhudi.read.partition.values": "path"}

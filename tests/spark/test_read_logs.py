@@ -17,10 +17,10 @@ from tests.tables import HandMadeTable, at
 import pyhudi
 from pyhudi import HudiTable
 from pyhudi.errors import QueryError, UnsupportedTableError
-from pyhudi.merge.registry import unregister_merger
-from pyhudi.spark import logparts
-from pyhudi.spark.load import load_table
-from pyhudi.timeline.instants import Action
+from pyhudi.merge.mergers.merger_registry import unregister_merger
+from pyhudi.spark.read import merge_by_partition, row_exclusion
+from pyhudi.spark.read.load_table import load_table
+from pyhudi.timeline.instant import Action
 
 MOR = {"hoodie.table.type": "MERGE_ON_READ"}
 EVENT_TIME = {**MOR, "hoodie.record.merge.mode": "EVENT_TIME_ORDERING", "hoodie.table.ordering.fields": "v"}
@@ -356,6 +356,22 @@ def test_what_spark_skips(spark, tmp_path, capsys):
     assert values(frame, "id") == [("k1",)]
 
 
+@pytest.mark.parametrize("style", [HIVE, {}], ids=["hive", "plain"])
+def test_rows_left_out_of_large_tables(spark, tmp_path, capsys, monkeypatch, style):
+    """Above 64 GiB of base files the rows to leave out are broadcast as positions, not as bitmaps."""
+    table = make(tmp_path, properties={**MOR, **style})
+    a, b = ("p=a", "p=b") if style else ("a", "b")
+    logs = {(a, "f1"): [row("k1", 1, "log"), row("k5", 1, "log")], (b, "f2"): [row("m0", 5, "log", "b")]}
+    table.log(20, logs, deletes={(a, "f1"): ["k0"], (a, "f3"): ["n2"]}, base=10, positions=True)
+    monkeypatch.setattr(row_exclusion, "_LARGEST_WITH_BITMAPS", 0)
+    frame = load(spark, table)
+    capsys.readouterr()
+    frame.explain()
+    assert re.search(r"BroadcastHashJoin .*_pyhudi_place.*LeftAnti", capsys.readouterr().out)
+    assert check(spark, table).num_rows == 10
+    assert values(frame.where("w = 'log'"), "id") == [("k1",), ("k5",), ("m0",)]
+
+
 def test_files_of_one_name_in_two_partitions(spark, tmp_path):
     """Their rows cannot be told apart by name, so that slices are merged as a whole."""
     table = HandMadeTable(tmp_path / "t", schema=SCHEMA, properties=dict(MOR))
@@ -394,7 +410,7 @@ def test_a_missing_log_file_says_so(spark, tmp_path):
 @pytest.mark.parametrize("engine", ["auto", "arrow"])
 def test_log_files_of_other_partitions_are_left_out(spark, tmp_path, monkeypatch, capsys, engine):
     """Each partition is a part of its own, if that pays, which Spark drops where a query asks for others."""
-    monkeypatch.setattr(logparts, "WORTH_A_PART", 0)
+    monkeypatch.setattr(merge_by_partition, "WORTH_A_PART", 0)
     table = make(tmp_path)
     table.log(20, {("a", "f1"): [row("k1", 1, "log")], ("b", "f2"): [row("m0", 5, "log", "b")]}, base=10)
     check(spark, table, **{"pyhudi.read.engine": engine})

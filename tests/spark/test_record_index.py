@@ -15,13 +15,14 @@ from tests.cases import seldom
 from tests.spark.model import Model, Row, by_event_time, frame, options, rows_of
 from tests.spark.model import batch as records
 
-from pyhudi.errors import UnsupportedTableError
+from pyhudi.errors import ConflictError, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.index.locations import locations_of
-from pyhudi.metadata.records import RECORD_INDEX
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.spark.writer import write
-from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.index.record_index_values import locations_of
+from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.metadata.records.metadata_record import RECORD_INDEX
+from pyhudi.spark.write import group_plan, group_writer
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.table.meta_client import TableMetaClient
 
 batch = partial(records, partitions=2)
 GLOBAL = {
@@ -230,6 +231,67 @@ def test_an_index_that_is_wrong_is_not_believed(spark: SparkSession, tmp_path: P
     model.upsert(rows)
     write(frame(spark, rows), path, indexed("upsert", "COPY_ON_WRITE"))
     assert rows_of(path) == model.rows
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version", "moment"),
+    [
+        ("MERGE_ON_READ", 9, "write_planned"),
+        ("COPY_ON_WRITE", 9, "record_index_of"),
+        seldom(("COPY_ON_WRITE", 6, "write_planned")),
+    ],
+)
+def test_two_writers_that_add_one_key_at_once(
+    spark: SparkSession,
+    tmp_path: Path,
+    table_type: str,
+    version: int,
+    moment: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each puts it into a file group of its own. Beside keys of others that are none of its own a write commits."""
+    path, model = str(tmp_path / "table"), Model()
+    several = {
+        "hoodie__write__concurrency__mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "hoodie__parquet__small__file__limit": 0,
+    }
+
+    def upsert(rows: list[Row]) -> None:
+        write(frame(spark, rows), path, indexed("upsert", table_type, version, **several))
+        model.upsert(rows)
+
+    def beside(rows: list[Row], others: list[list[Row]]) -> None:
+        """A write in which one of others is done whenever it comes to that moment."""
+        module = group_plan if moment == "record_index_of" else group_writer
+        step = getattr(module, moment)
+
+        def later(*args: Any, **named: Any) -> Any:
+            monkeypatch.undo()
+            if others:
+                upsert(others.pop(0))
+            if others:
+                monkeypatch.setattr(module, moment, later)
+            return step(*args, **named)
+
+        monkeypatch.setattr(module, moment, later)
+        upsert(rows)
+        assert not others
+
+    upsert(batch(0, 10, 1, "first"))
+    first = moment == "record_index_of"  # what completes before the write is announced makes it plan again
+    rounds = [batch(50, 51, 1, "before")] if first else []
+    with caplog.at_level(logging.WARNING, "pyhudi"):
+        with pytest.raises(ConflictError, match="1 of its new keys were added meanwhile"):
+            beside([("new", "p0", 2, "one"), ("n1", "p0", 2, "one")], [*rounds, [("new", "p1", 1, "other")]])
+        rounds = [batch(51, 52, 1, "before")] if first else []
+        beside([("n2", "p0", 2, "one")], [*rounds, [("n3", "p0", 2, "other")]])
+        upsert([("new", "p1", 3, "again")])
+    assert "out of use" not in caplog.text
+    assert rows_of(path) == model.rows
+    assert places(path) == real_places(path)
+    for key in ("new", "n2", "n3"):
+        assert HudiTable.for_path(path).lookup([key]).num_rows == 1
 
 
 def test_an_index_that_would_miss_rows_goes_out_of_use(

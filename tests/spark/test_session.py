@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
+import pyhudi
 from pyhudi.errors import SetupError
 from pyhudi.spark import session
-from pyhudi.spark.settings import session_setting
+from pyhudi.spark.session import check_workers
+from pyhudi.spark.session_settings import session_setting
 
 
 class Builder:
@@ -93,3 +96,24 @@ def test_settings_for_one_call_in_several_threads(spark):
         thread.join(30)
     assert seen == ["77", "77"], "the first to leave takes it from nobody"
     assert spark.conf.get(key) == before
+
+
+@pytest.mark.parametrize(
+    ("master", "python", "fails"),
+    [
+        ("local[2]", sys.executable, False),
+        ("local[2]", "/bin/false", True),
+        ("local[2]", "/no/such/python3", True),
+        ("spark://elsewhere:7077", "/no/such/python3", False),
+    ],
+)
+def test_workers_that_cannot_import_us(master, python, fails):
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(master=master, pythonExec=python))
+    if not fails:
+        check_workers(spark)
+        return
+    with pytest.raises(SetupError, match=f"{python}.*configure_spark.*PYSPARK_PYTHON={sys.executable}"):
+        check_workers(spark)
+    with pytest.raises(SetupError, match="PYSPARK_PYTHON"):
+        pyhudi.activate(spark)
+    check_workers(SimpleNamespace())  # a Connect client has no context

@@ -15,16 +15,16 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.config import Options
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.format.footer import BloomOptions
-from pyhudi.format.parquet import BaseFileWriter
+from pyhudi.format.base_file.base_file_footer import BloomOptions
+from pyhudi.format.base_file.parquet import BaseFileWriter
 from pyhudi.keygen import KeySpec
-from pyhudi.schema.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.dedupe import mark_deletes
-from pyhudi.spark.keygen import with_keys
-from pyhudi.spark.tagging import KeyLookup, tag, untagged
-from pyhudi.table.config import TableConfig
-from pyhudi.table.fsview import SLICE_SCHEMA
-from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.schema.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.keys.deduplication import mark_deletes
+from pyhudi.spark.keys.key_generator import with_keys
+from pyhudi.spark.lookup.tagging import KeyLookup, tag, untagged
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 
 SCHEMA = pa.schema(
     [

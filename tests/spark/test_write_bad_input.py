@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.model import frame, options, rows_of, tree
 
 from pyhudi import errors
-from pyhudi.spark.writer import write
+from pyhudi.spark.write.dataframe_writer import write
 
 ROWS = [("a", "p", 1, "one"), ("b", "p", 1, "one")]
 
@@ -155,8 +155,8 @@ def test_options_that_ask_for_what_is_not_done(spark: SparkSession, table: Path)
         upsert(frame(spark, ROWS), table, **quiet)
     with pytest.warns(errors.OptionWithoutEffectWarning, match="hive_sync.enable=true has no effect: no catalog"):
         upsert(frame(spark, ROWS), table, hoodie__datasource__hive_sync__enable="true")
-    with pytest.warns(errors.OptionWithoutEffectWarning, match="clustering.inline=true has no effect"):
-        upsert(frame(spark, ROWS), table, hoodie__clustering__inline=True)
+    with pytest.warns(errors.OptionWithoutEffectWarning, match="clustering.async.enabled=true has no effect"):
+        upsert(frame(spark, ROWS), table, hoodie__clustering__async__enabled=True)
 
 
 def test_indexes_that_are_not_there(spark: SparkSession, table: Path, tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from tests.spark.model import frame, options, rows_of, tree
 from pyhudi.config import Options
 from pyhudi.errors import ConflictError, StorageError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.spark.load import load_table
-from pyhudi.spark.write_job import WriteJob
-from pyhudi.spark.writer import write
-from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.spark.read.load_table import load_table
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.transaction.transaction import Transaction
 
 ROWS = [(f"k{i:02d}", f"p{i % 2}", 1, "one") for i in range(20)]
@@ -101,6 +101,35 @@ def test_a_writer_that_commits_in_between_makes_the_plan_anew(
     found = {row[0]: row[3] for row in rows_of(path)}
     assert (found["k00"], found["k01"], found["new"]) == ("between", "mine", "mine")
     assert len(found) == 21
+
+
+@pytest.mark.parametrize(("version", "index"), [(6, "BUCKET"), seldom((6, "SIMPLE")), seldom((9, "BUCKET"))])
+def test_a_compaction_that_completes_in_between_makes_the_plan_anew(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, index: str
+) -> None:
+    """The instants are the same as before; in version 6 log files would go to the slice that has been compacted."""
+    path = str(tmp_path / "table")
+    mor = {"hoodie__datasource__write__table__type": "MERGE_ON_READ", "hoodie__write__table__version": version}
+    extra = {"hoodie__index__type": index, "hoodie__bucket__index__num__buckets": 1, "hoodie__compact__inline": False}
+    write(frame(spark, ROWS), path, options("insert", **mor, **extra))
+    upsert = options("upsert", **extra)
+    write(frame(spark, [("k00", "p0", 2, "two"), ("k01", "p1", 2, "two")]), path, upsert)
+    services = HudiTable.for_path(path).services
+    planned = services.schedule_compaction().instant
+    assert planned is not None
+    begin = Transaction.begin.__func__  # type: ignore[attr-defined]
+    done: list[str] = []
+
+    def begin_late(cls: type[Transaction], *args: object) -> Transaction:
+        if not done:
+            done.extend(services.run_compaction().instants)
+        return begin(cls, *args)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(Transaction, "begin", classmethod(begin_late))
+    write(frame(spark, [("k00", "p0", 3, "three"), ("k03", "p1", 3, "three")]), path, upsert)
+    assert done == [planned]
+    found = {row[0]: row[3] for row in rows_of(Path(path))}
+    assert [found[key] for key in ("k00", "k01", "k02", "k03")] == ["three", "two", "one", "three"]
 
 
 def test_a_table_in_which_somebody_else_writes_stays(

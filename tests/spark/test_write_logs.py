@@ -13,13 +13,13 @@ from tests.spark.model import SCHEMA, Model, Row, Steps, batch, frame, options, 
 from tests.tables import HandMadeTable
 
 from pyhudi.errors import ConfigError, SchemaMismatchError
-from pyhudi.format.filenames import parse_names
+from pyhudi.format.file_names import parse_names
 from pyhudi.format.log import BlockType, Header, LogBlock, decode_deletes, decode_records, scan_blocks
 from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.arrow_avro import to_avro
-from pyhudi.spark.writer import WriteResult, write
-from pyhudi.table.metaclient import TableMetaClient
-from pyhudi.timeline.instants import Action
+from pyhudi.spark.write.dataframe_writer import WriteResult, write
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.instant import Action
 
 _EVENT_TIME = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 

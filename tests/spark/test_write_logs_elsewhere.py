@@ -13,8 +13,8 @@ from tests.spark.test_write_logs import merge_on_read
 from tests.unit.storage.s3_server import running_s3_server
 
 from pyhudi.hudi_table import HudiTable
-from pyhudi.spark.load import load_table
-from pyhudi.spark.writer import WriteResult, write
+from pyhudi.spark.read.load_table import load_table
+from pyhudi.spark.write.dataframe_writer import WriteResult, write
 
 COLUMNS = ("id", "part", "ts", "v")
 

@@ -15,7 +15,7 @@ from tests.spark.model import options, rows_of
 from pyhudi import RecordMerger, Records, choose, register_merger, unregister_merger
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.spark.writer import write
+from pyhudi.spark.write.dataframe_writer import write
 
 SCHEMA = "id string, part string, ts bigint, a string, b int"
 COLUMNS = ("id", "ts", "a", "b")

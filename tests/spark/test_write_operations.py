@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.model import Steps, batch, frame, options, rows_of
 
-from pyhudi.spark.writer import write
+from pyhudi.spark.write.dataframe_writer import write
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])

@@ -13,8 +13,8 @@ from tests.spark.model import frame, options, rows_of
 
 from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.hudi_table import HudiTable
-from pyhudi.spark.writer import write
-from pyhudi.table.metaclient import TableMetaClient
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.table.meta_client import TableMetaClient
 
 ROWS = [("a", "p", 1, "one"), ("b", "p", 1, "one"), ("c", "q", 1, "one")]
 
@@ -46,6 +46,7 @@ def test_overwrite_is_a_new_table(spark: SparkSession, tmp_path: Path, old: int,
     path = str(tmp_path / "table")
     write(frame(spark, ROWS), path, options("insert", hoodie__write__table__version=old))
     write(frame(spark, [("d", "gone", 1, "one")]), path, options("upsert"))
+    reading = HudiTable.for_path(path).scan().to_spark(spark)
     other = spark.createDataFrame([(1, "x", "q"), (2, "y", "q")], "n int, v string, part string")
     more = {
         "hoodie__datasource__write__recordkey__field": "n",
@@ -59,11 +60,30 @@ def test_overwrite_is_a_new_table(spark: SparkSession, tmp_path: Path, old: int,
     table = HudiTable.for_path(path)
     assert (table.config.version, table.config.record_keys, table.config.name) == (new, ("n",), "another")
     assert table.history().num_rows == 1
-    kept = {p.parent.name for p in Path(path).rglob("*.parquet")}
-    assert kept == {"q"}
-    marks = [p for p in Path(path).rglob(".hoodie_partition_metadata") if ".hoodie" not in p.parts]
-    assert {p.parent.name for p in marks} == {"q"}
+    assert sorted(row.id for row in reading.collect()) == ["a", "b", "c", "d"], "who was reading reads on"
     assert write(other, path, options("upsert", **more)).num_updates == 2
+
+
+def test_an_overwrite_by_other_partitions_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    write(frame(spark, ROWS), path, options("insert"))
+    write(frame(spark, ROWS), path, options("insert", hoodie__datasource__write__partitionpath__field="v"), "overwrite")
+    marks = {p.parent.name for p in Path(path).rglob(".hoodie_partition_metadata") if ".hoodie" not in p.parts}
+    assert marks == {p.parent.name for p in Path(path).rglob("*.parquet")} == {"one"}
+
+
+def test_an_overwrite_by_the_same_kind_of_table_keeps_the_history(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    first = write(frame(spark, ROWS), path, options("insert"))
+    for value in ("two", "three"):
+        write(frame(spark, [("e", "r", 1, value)]), path, options("insert"), "overwrite")
+    assert rows_of(path) == [("e", "r", 1, "three")]
+    table = HudiTable.for_path(path)
+    assert table.history()["operation"].to_pylist() == ["INSERT"] * 3
+    assert table.scan(as_of=first.instant).count() == 3
+    assert table.validate_metadata().num_rows == 0
+    changed = table.scan(begin=table.completion_of(str(first.instant))).to_arrow()
+    assert changed["v"].to_pylist() == ["three"]
 
 
 def test_a_table_can_be_overwritten_with_its_own_rows(spark: SparkSession, tmp_path: Path) -> None:

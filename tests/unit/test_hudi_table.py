@@ -16,7 +16,9 @@ from pyhudi.errors import (
     SetupError,
     TableExistsError,
 )
-from pyhudi.timeline.instants import Action
+from pyhudi.storage import open_storage
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.instant import Action
 from tests.tables import HandMadeTable, at
 
 
@@ -133,7 +135,7 @@ def test_a_missing_library_is_named(table, monkeypatch):
         ({"columns": ["nope"]}, QueryError, "nope"),
         ({"columns": "id"}, QueryError, r"write \['id'\]"),
         ({"filter": [("nope", "=", 1)]}, QueryError, "nope"),
-        ({"filter": "v > 1"}, QueryError, "only to_spark"),
+        ({"filter": "length(id) > 1"}, QueryError, "only Spark understands"),
     ],
 )
 def test_scans_that_cannot_be(table, arguments, error, message):
@@ -221,3 +223,46 @@ def test_the_public_names():
     assert set(pyhudi.__all__) >= {"HudiTable", "activate", "configure_spark"}
     with pytest.raises(AttributeError, match="nothing_here"):
         _ = pyhudi.nothing_here
+    assert {"HudiTable", "activate", "configure_spark", "RecordMerger"} <= set(dir(pyhudi))
+    assert "annotations" not in dir(pyhudi)
+
+
+def test_wrong_ways_in(table, tmp_path):
+    for wrong in (None, "", 7, ["a"]):
+        for call in (HudiTable.for_path, HudiTable.exists):
+            with pytest.raises(ConfigError, match=r"path of a table must be a text or a pathlib\.Path, not "):
+                call(wrong)
+        with pytest.raises(ConfigError, match="path of a table"):
+            HudiTable.create(wrong, {"hoodie.table.name": "t"})
+    with pytest.raises(ConfigError, match=r"HudiTable\.for_path\(path\).*HudiTable\.create"):
+        HudiTable(table.path)
+    assert HudiTable.for_path(tmp_path / "t").config.name == "t"
+
+
+def test_lookup_by_fields(made, table):
+    assert sorted(r["v"] for r in table.lookup([{"id": "x"}, {"id": "z"}]).to_pylist()) == [1, 2]
+    assert table.lookup([{"id": "x"}], ["v"]).to_pylist() == [{"v": 2}]
+    assert table.lookup(iter([{"id": "nobody"}])).num_rows == 0
+    TableConfig.load(open_storage(made.root)).updated(
+        open_storage(made.root), set={"hoodie.table.recordkey.fields": "id,p"}
+    )
+    assert table.lookup([{"id": "x", "p": "a"}, {"p": "b", "id": "x"}], ["v"]).to_pylist() == [{"v": 2}]
+    for keys, message in (
+        ([{"id": "x"}], "the key {'id': 'x'} must be a dict with the fields .*id, p"),
+        ([{"id": "x", "p": "a"}, "x"], "the key 'x' must be a dict"),
+        ({"id": "x", "p": "a"}, "takes a list of keys"),
+        ("x", "takes a list of keys"),
+        (7, "takes a list of keys"),
+    ):
+        with pytest.raises(QueryError, match=message):
+            table.lookup(keys)
+    with pytest.raises(QueryError, match="leave out by='v'"):
+        table.lookup([{"id": "x", "p": "a"}], by="v")
+
+
+def test_instants_and_files_are_shown_to_people(table):
+    assert at(20) in repr(table.history())
+    assert repr(table.inspect.files()).splitlines()[0].split()[:3] == ["partition", "path", "kind"]
+    for shown in (table.history(), table.inspect.file_slices(), table.inspect.partitions(), table.inspect.commits()):
+        assert "<table>" in shown._repr_html_()
+        assert shown.to_arrow().num_rows == shown.num_rows > 0

@@ -1,4 +1,4 @@
-"""One option: its key, the type of its value, its default, other spellings, what is allowed, and what it is for."""
+"""Definition of an option: its key, type, default, other spellings, allowed values, and description."""
 
 from __future__ import annotations
 
@@ -119,20 +119,20 @@ def choice(
     aliases: tuple[str, ...] = (),
     synonyms: Mapping[str, E] | None = None,
 ) -> Option[E]:
-    """One of the members of an enumeration; *any_case* as Apache Hudi takes the option (measured on 1.2.0), *synonyms*
-    are older names of members."""
+    """An option that takes a member of an enumeration; *any_case* as Apache Hudi takes the option (measured on 1.2.0),
+    *synonyms* are older names of members."""
     return _declare(_choice(key, type(default), default, doc, any_case, aliases, synonyms))
 
 
 def maybe_choice(
     key: str, kind: type[E], doc: str, *, any_case: bool = True, aliases: tuple[str, ...] = ()
 ) -> Option[E | None]:
-    """One of the members of an enumeration, without a default."""
+    """An option that takes a member of an enumeration and has no default."""
     return _declare(_choice(key, kind, None, doc, any_case, aliases))
 
 
 def int_choice(key: str, default: int, choices: tuple[int, ...], doc: str) -> Option[int]:
-    """One of a few whole numbers."""
+    """An option that takes one of a few whole numbers."""
 
     def convert(value: str) -> int:
         found = int(value)

@@ -1,9 +1,9 @@
-"""Options of our own (``pyhudi.*``), which Apache Hudi has not. Those of the storage are ``pyhudi.storage.*``."""
+"""Options of our own (``pyhudi.*``), which Apache Hudi has not. Settings of object stores are ``pyhudi.storage.*``."""
 
 from __future__ import annotations
 
+from pyhudi.config.enums import Fsync, InvalidText, PartitionValues, ReadEngine
 from pyhudi.config.option import choice, integer, maybe_integer
-from pyhudi.config.values import PartitionValues, ReadEngine
 
 PARQUET_CODEC_LEVEL = maybe_integer(
     "pyhudi.parquet.compression.level", "Level of the parquet codec; the codec's own when not given.", least=-100
@@ -25,11 +25,19 @@ READ_ENGINE = choice(
     ReadEngine.AUTO,
     "Who reads base files under Spark: Spark itself, or our Arrow reader on the executors; auto: Spark where it can.",
 )
+READ_INVALID_TEXT = choice(
+    "pyhudi.read.invalid.text",
+    InvalidText.FAIL,
+    "What becomes of text in files of other writers that is not UTF-8: fail, or replace such bytes by U+FFFD. For that "
+    "base files are read by our Arrow reader; what rewrites files stores what it has read. At base files without "
+    "logs that Spark reads itself, fail does not look.",
+)
 READ_PARTITION_VALUES = choice(
     "pyhudi.read.partition.values",
     PartitionValues.AUTO,
-    "Where partition columns come from under Spark when path and file agree: paths let Spark skip whole files, files "
-    "show the real addresses of files; auto: paths, where there are several partitions.",
+    "Where partition columns come from. The path's values count, as in Apache Hudi; path and auto differ in how Spark "
+    "gets at those of a single partition. file: the values in files (others, of records kept in their old "
+    "partition), and the real addresses of files, but no partitions are left out by their paths.",
 )
 
 FILL_RATIO = integer(
@@ -37,4 +45,17 @@ FILL_RATIO = integer(
     16,
     "Merge-on-read tables: new records go to a small base file only if it is at most so many times as large as they "
     "are (files of up to 4 MB always are), else to a new one; 0: always, as in Apache Hudi.",
+)
+COMPACTION_ABANDONED_MINUTES = integer(
+    "pyhudi.compaction.abandoned.minutes",
+    24 * 60,
+    "Minutes of silence after which a compaction that another program has begun counts as dead, and its plan is taken "
+    "up: those of Apache Hudi before 1.2 have no heartbeat. Signs of life are its inflight file and its markers.",
+)
+STORAGE_FSYNC = choice(
+    "pyhudi.storage.fsync",
+    Fsync.ALL,
+    "What a write to a local file system waits for to be on the disk, so that it outlives a power failure: all files, "
+    "the timeline's and other small ones only (commit: a commit may be left over empty data files), or none.",
+    any_case=False,
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyhudi.config.option import choice, flag, integer, maybe_text, text
-from pyhudi.config.values import HollowPolicy, IncrementalFormat, QueryType, ReadMergeType
+from pyhudi.config.enums import HollowPolicy, IncrementalFormat, QueryType, ReadMergeType
+from pyhudi.config.option import choice, flag, integer, maybe_integer, maybe_text, text
 
 _READ = "hoodie.datasource.read."
 
@@ -15,10 +15,14 @@ QUERY_TYPE = choice(
 )
 AS_OF_INSTANT = maybe_text("as.of.instant", "Time travel: the table as it was at this instant, date or date and time.")
 BEGIN_INSTANTTIME = maybe_text(
-    _READ + "begin.instanttime", "Incremental query: changes after this instant; earliest for all."
+    _READ + "begin.instanttime",
+    "Incremental query: changes after this instant; earliest for all.",
+    aliases=(_READ + "begin.instant.time",),
 )
 END_INSTANTTIME = maybe_text(
-    _READ + "end.instanttime", "Incremental query: changes up to and with this instant; the newest when not given."
+    _READ + "end.instanttime",
+    "Incremental query: changes up to and with this instant; the newest when not given.",
+    aliases=(_READ + "end.instant.time",),
 )
 INCREMENTAL_FORMAT = choice(
     "hoodie.datasource.query.incremental.format",
@@ -30,6 +34,9 @@ INCREMENTAL_TABLE_VERSION = maybe_text(
     "Table version whose incremental semantics hold: up to 6 by requested time, 8 on by completion.",
 )
 INCREMENTAL_PATH_GLOB = text(_READ + "incr.path.glob", "", "Incremental query: only files whose path matches.")
+INCREMENTAL_FILTERS = maybe_text(
+    _READ + "incr.filters", "Incremental query: comma-separated conditions in SQL that its rows meet."
+)
 INCREMENTAL_FALLBACK_FULL_SCAN = flag(
     _READ + "incr.fallback.fulltablescan.enable",
     True,
@@ -75,4 +82,17 @@ MEMORY_MERGE_MAX_SIZE = integer(
 )
 MEMORY_SPILL_PATH = maybe_text(
     "hoodie.memory.spillable.map.path", "Local folder for what does not fit; the system's temporary one when not given."
+)
+
+# --- streaming -------------------------------------------------------------------------------------------------------
+
+STREAMING_START_OFFSET = text(
+    "hoodie.datasource.streaming.startOffset",
+    "earliest",
+    "Where a stream begins that has no checkpoint yet: earliest, latest, or after an instant, date or date and time.",
+)
+STREAMING_MAX_INSTANTS = maybe_integer(
+    "pyhudi.streaming.max.instants.per.trigger",
+    "How many commits a micro-batch takes at most; all there are when not given.",
+    least=1,
 )

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
+from pyhudi.config.enums import CompactionTrigger, ConcurrencyMode, FailedWritesPolicy, MarkerType, TimeGeneratorType
 from pyhudi.config.option import choice, flag, integer, maybe_choice, maybe_flag, maybe_integer, maybe_text, names, text
-from pyhudi.config.values import (
-    CleanPolicy,
-    CompactionTrigger,
-    ConcurrencyMode,
-    FailedWritesPolicy,
-    MarkerType,
-    TimeGeneratorType,
-)
 
 _LOCK = "hoodie.write.lock."
 
@@ -30,7 +23,12 @@ TIME_GENERATOR_MAX_CLOCK_SKEW_MS = integer(
 CONCURRENCY_MODE = choice(
     "hoodie.write.concurrency.mode", ConcurrencyMode.SINGLE_WRITER, "How many writers a table may have at a time."
 )
-LOCK_PROVIDER = maybe_text(_LOCK + "provider", "Lock provider by Apache Hudi's class name.")
+LOCK_PROVIDER = maybe_text(
+    _LOCK + "provider",
+    "Lock provider by Apache Hudi's class name. When it is not given, the writers of one machine share a lock of the "
+    "local file system, and several writers (`hoodie.write.concurrency.mode`) of an object store the "
+    "StorageBasedLockProvider.",
+)
 LOCK_WAIT_TIME_MS = integer(_LOCK + "wait_time_ms", 60_000, "How long one attempt waits for the lock.")
 LOCK_NUM_RETRIES = integer(_LOCK + "num_retries", 15, "Retries inside a lock provider.")
 LOCK_RETRY_WAIT_MS = integer(_LOCK + "wait_time_ms_between_retry", 1000, "First wait between them.")
@@ -45,10 +43,13 @@ LOCK_FILESYSTEM_EXPIRE_MIN = integer(
     _LOCK + "filesystem.expire", 0, "Minutes after which a lock file is stale; 0: never."
 )
 LOCK_STORAGE_VALIDITY_SECS = integer(
-    _LOCK + "storage.validity.timeout.secs", 300, "Seconds for which the storage-based lock holds without renewal."
+    _LOCK + "storage.validity.timeout.secs",
+    300,
+    "Seconds for which the storage-based lock holds without renewal.",
+    least=1,
 )
 LOCK_STORAGE_RENEW_SECS = integer(
-    _LOCK + "storage.renew.interval.secs", 30, "Seconds between renewals of the storage-based lock."
+    _LOCK + "storage.renew.interval.secs", 30, "Seconds between renewals of the storage-based lock.", least=1
 )
 CONFLICT_RESOLUTION_STRATEGY = text(
     _LOCK + "conflict.resolution.strategy",
@@ -92,31 +93,11 @@ FAIL_ON_DUPLICATE_DATA_FILES = flag(
 # --- services after a write ----------------------------------------------------------------------------------------
 
 TABLE_SERVICES_ENABLED = flag("hoodie.table.services.enabled", True, "Whether a write may run table services.")
-AUTO_CLEAN = flag("hoodie.clean.automatic", True, "Whether a write cleans old file versions after its commit.")
-CLEAN_POLICY = choice(
-    "hoodie.clean.policy", CleanPolicy.KEEP_LATEST_COMMITS, "Which old file versions are kept.", any_case=False
-)
-CLEAN_COMMITS_RETAINED = integer("hoodie.clean.commits.retained", 10, "Commits whose files are kept.")
-CLEAN_FILE_VERSIONS_RETAINED = integer("hoodie.clean.fileversions.retained", 3, "File versions that are kept.", least=1)
-CLEAN_HOURS_RETAINED = integer("hoodie.clean.hours.retained", 24, "Hours for which old files are kept.")
-CLEAN_TRIGGER_MAX_COMMITS = integer(
-    "hoodie.clean.trigger.max.commits", 1, "Commits after which cleaning runs.", least=1
-)
-CLEAN_MULTIPLE_ENABLED = flag(
-    "hoodie.clean.multiple.enabled", False, "Whether cleaning is planned while another one is pending."
-)
-CLEAN_INCREMENTAL = flag(
-    "hoodie.clean.incremental.enabled", True, "Whether cleaning looks only at partitions changed since the last one."
-)
-AUTO_ARCHIVE = flag("hoodie.archive.automatic", True, "Whether a write archives old instants after its commit.")
-KEEP_MIN_COMMITS = integer("hoodie.keep.min.commits", 20, "Instants that archiving leaves active.", least=1)
-KEEP_MAX_COMMITS = integer("hoodie.keep.max.commits", 30, "Active instants from which archiving starts.", least=1)
-CLUSTERING_INLINE = flag("hoodie.clustering.inline", False, "Whether a write runs clustering after its commit.")
-
 FAIL_ON_INLINE_SERVICE_ERROR = flag(
     "hoodie.fail.writes.on.inline.table.service.exception",
     True,
-    "Whether an error of a service after a commit is raised; the write is committed either way.",
+    "Whether an error of a service after a commit is raised, if it is set; else it is logged. The write is committed "
+    "either way.",
 )
 
 # --- compaction ----------------------------------------------------------------------------------------------------

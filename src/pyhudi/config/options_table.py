@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.config.option import choice, flag, int_choice, integer, maybe_choice, maybe_text, names, text
-from pyhudi.config.values import (
+from pyhudi.config.enums import (
     BucketEngine,
     CdcMode,
     FileFormat,
@@ -14,6 +13,7 @@ from pyhudi.config.values import (
     TimestampType,
     TimeUnit,
 )
+from pyhudi.config.option import choice, flag, int_choice, integer, maybe_choice, maybe_text, names, text
 
 _KEYGEN = "hoodie.keygen.timebased."
 _WRITE = "hoodie.datasource.write."

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.config.option import choice, flag, integer, maybe_text, names, number, text
-from pyhudi.config.values import (
+from pyhudi.config.enums import (
     BloomType,
     DuplicatePolicy,
     IndexType,
@@ -14,6 +13,7 @@ from pyhudi.config.values import (
     ParquetCodec,
     SortMode,
 )
+from pyhudi.config.option import choice, flag, integer, maybe_text, names, number, text
 
 _WRITE = "hoodie.datasource.write."
 _MB = 1024 * 1024
@@ -27,6 +27,10 @@ STATIC_OVERWRITE_PARTITIONS = names(
     "hoodie.static.overwrite.partition.paths", "Partitions that insert_overwrite replaces, whatever the input holds."
 )
 OVERWRITE_MODE = maybe_text("hoodie.datasource.overwrite.mode", "STATIC or DYNAMIC, for SQL INSERT OVERWRITE.")
+SQL_INSERT_INTO_OPERATION = maybe_text(
+    "hoodie.spark.sql.insert.into.operation",
+    "What SQL INSERT INTO does: insert, bulk_insert or upsert; insert when not given.",
+)
 COMMIT_METADATA_KEY_PREFIX = text(
     _WRITE + "commitmeta.key.prefix", "_", "Options that start with this go into the commit's extra metadata."
 )
@@ -196,3 +200,23 @@ AVRO_SCHEMA_VALIDATE = flag(
     "hoodie.avro.schema.validate", False, "Whether an incoming schema must be compatible with the table's."
 )
 WRITE_SCHEMA = maybe_text("hoodie.write.schema", "Avro schema to write with instead of the input's.")
+
+# --- streaming -------------------------------------------------------------------------------------------------------
+
+STREAMING_CHECKPOINT_IDENTIFIER = text(
+    _WRITE + "streaming.checkpoint.identifier",
+    "default_single_writer",
+    "Under which name commits record the micro-batches of a stream; each stream into a table needs one of its own.",
+)
+STREAMING_RETRY_COUNT = integer(_WRITE + "streaming.retry.count", 3, "Attempts to write a micro-batch.")
+STREAMING_RETRY_INTERVAL_MS = integer(
+    _WRITE + "streaming.retry.interval.ms", 2000, "Wait before the second attempt; each further wait is twice as long."
+)
+STREAMING_IGNORE_FAILED_BATCH = flag(
+    _WRITE + "streaming.ignore.failed.batch",
+    False,
+    "Whether a micro-batch that cannot be written is left out, and its rows lost, instead of ending the stream.",
+)
+STREAMING_DISABLE_COMPACTION = flag(
+    _WRITE + "streaming.disable.compaction", False, "Whether a stream neither plans nor runs compaction."
+)

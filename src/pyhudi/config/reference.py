@@ -6,14 +6,24 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from pyhudi.config import options_pyhudi, options_read, options_services, options_table, options_write
+from pyhudi.config import (
+    options_cleaning,
+    options_clustering,
+    options_pyhudi,
+    options_read,
+    options_services,
+    options_table,
+    options_write,
+)
 from pyhudi.config.option import NAMED, Option
-from pyhudi.config.registry import OPTIONS, spellings
+from pyhudi.config.option_registry import OPTIONS, spellings
 
 _SECTIONS: tuple[tuple[str, ModuleType], ...] = (
     ("Tables", options_table),
     ("Writes", options_write),
     ("Transactions and table services", options_services),
+    ("Cleaning and archival", options_cleaning),
+    ("Clustering", options_clustering),
     ("Queries", options_read),
     ("Options of pyhudi's own", options_pyhudi),
 )

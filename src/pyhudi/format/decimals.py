@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
-from pyhudi.format.pieces import binary_array
+from pyhudi.format.binary_builder import binary_array
 
 _WIDTH = 16
 """Bytes of an Arrow decimal128."""

@@ -32,7 +32,7 @@ _ONE = np.uint32(1)
 
 @dataclass(slots=True)
 class KeyBlock:
-    """Up to `CHUNK` keys made ready for hashing with any seed."""
+    """Block of up to `CHUNK` keys, prepared for hashing with any seed."""
 
     index: npt.NDArray[np.intp]
     """Positions of the keys in the array that they came from."""

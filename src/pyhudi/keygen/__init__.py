@@ -1,11 +1,12 @@
-"""Record keys and partition paths: what they are made of, and paths read back."""
+"""Record keys and partition paths. Takes table properties and options and gives their specification, without an
+engine; decodes partition paths back to values."""
 
 from __future__ import annotations
 
-from pyhudi.config.values import TimestampType
-from pyhudi.keygen.paths import decode_partition_paths, partition_fields, partition_texts
-from pyhudi.keygen.spec import DEFAULT_PARTITION, EMPTY_KEY_PART, NULL_KEY_PART, KeyConfig, KeySpec
-from pyhudi.keygen.timestamps import TimestampSpec
+from pyhudi.config.enums import TimestampType
+from pyhudi.keygen.key_spec import DEFAULT_PARTITION, EMPTY_KEY_PART, NULL_KEY_PART, KeyConfig, KeySpec
+from pyhudi.keygen.partition_path_values import decode_partition_paths, partition_fields, partition_texts
+from pyhudi.keygen.timestamp_settings import TimestampSpec
 
 __all__ = [
     "DEFAULT_PARTITION",

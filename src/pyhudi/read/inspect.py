@@ -1,4 +1,4 @@
-"""What a table consists of, as Arrow tables: instants, commits, files, slices, partitions."""
+"""Parts of a table as Arrow tables: instants, commits, files, slices, partitions."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.keygen.paths import decode_partition_paths
-from pyhudi.read.table_schema import table_schema
-from pyhudi.table.fsview import FileSystemView
-from pyhudi.timeline.history import read_history
-from pyhudi.timeline.instants import WRITE_ACTIONS, State
-from pyhudi.timeline.metadata import CommitMetadata, decode_commit, total
+from pyhudi.keygen.partition_path_values import as_formatted, decode_partition_paths
+from pyhudi.read.result_table import ResultTable
+from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, total
+from pyhudi.timeline.instant import WRITE_ACTIONS, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyhudi.read.pinned import PinnedTable
+    from pyhudi.read.pinned_table import PinnedTable
 
 _READ_THREADS = 16
 
@@ -65,7 +66,7 @@ COMMITS_SCHEMA = pa.schema(
 
 
 def history(table: PinnedTable, *, archived: bool = False) -> pa.Table:
-    """The instants of the table (`HISTORY_SCHEMA`); ``archived`` adds those that have left the active timeline."""
+    """Return the instants of the table (`HISTORY_SCHEMA`); with ``archived``, archived ones, too."""
     active = table.active
     instants = list(active.timeline)
     with ThreadPoolExecutor(_READ_THREADS) as pool:
@@ -110,13 +111,13 @@ def _history_row(
 
 
 class Inspect:
-    """The insides of a table, as Arrow tables of its state at the time of the call."""
+    """Contents of a table at the time of the call, as Arrow tables with a readable display (`ResultTable`)."""
 
     def __init__(self, now: Callable[[], PinnedTable]) -> None:
         self._now = now
 
-    def files(self, *, all_versions: bool = False) -> pa.Table:
-        """The data files of the latest snapshot, or, with ``all_versions``, all in storage, also older and uncommitted.
+    def files(self, *, all_versions: bool = False) -> ResultTable:
+        """Return the data files of the latest snapshot, or of the storage (``all_versions``), uncommitted ones, too.
 
         Columns: partition, path (relative to the table), kind (base or log), file_id, instant (as in the name), size.
         """
@@ -124,19 +125,20 @@ class Inspect:
         columns = ["partition", "path", "kind", "file_id", "instant", "size"]
         files = view.files.select(columns).sort_by([("partition", "ascending"), ("path", "ascending")])
         if all_versions:
-            return files
+            return ResultTable(files)
         slices = view.latest_slices()
         visible = pa.concat_arrays([_flat(slices["base_path"]), _flat(pc.list_flatten(slices["log_paths"]))])
-        return files.filter(pc.is_in(files["path"], value_set=visible))
+        return ResultTable(files.filter(pc.is_in(files["path"], value_set=visible)))
 
-    def file_slices(self, *, all_versions: bool = False) -> pa.Table:
-        """The newest file slice of every file group, or all slices (:data:`pyhudi.table.fsview.SLICE_SCHEMA`)."""
+    def file_slices(self, *, all_versions: bool = False) -> ResultTable:
+        """Return the newest file slice of every file group, or all slices
+        (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
         view = FileSystemView.load(self._now())
-        return view.all_slices() if all_versions else view.latest_slices()
+        return ResultTable(view.all_slices() if all_versions else view.latest_slices())
 
-    def partitions(self) -> pa.Table:
-        """The partitions of the latest snapshot: path, values of the partition fields by the path (null where the path
-        does not tell them), file groups, log files, bytes, and the newest base instant."""
+    def partitions(self) -> ResultTable:
+        """Return the partitions of the latest snapshot: path, values of the partition fields (null where the path does
+        not tell them), and the numbers of file groups, log files and bytes, with the newest base instant."""
         now = self._now()
         slices = FileSystemView.load(now).latest_slices()
         logs = pc.list_value_length(slices["log_paths"])
@@ -154,17 +156,16 @@ class Inspect:
         )
         found = found.rename_columns(["partition", "file_groups", "log_files", "size", "latest_instant"])
         found = found.sort_by("partition")
-        schema = table_schema(now)
-        decoded = decode_partition_paths(
-            now.config, schema.schema if schema is not None else pa.schema([]), found["partition"].to_pylist()
-        )
+        columns = table_schema(now)
+        schema = as_formatted(now.config, columns.schema if columns is not None else pa.schema([]))
+        decoded = decode_partition_paths(now.config, schema, found["partition"].to_pylist())
         for name in reversed(decoded.column_names):
             if not name.startswith("exact_"):
                 found = found.add_column(1, name, decoded[name])
-        return found
+        return ResultTable(found)
 
-    def commits(self) -> pa.Table:
-        """What each completed write of the active timeline has written, file by file (`COMMITS_SCHEMA`)."""
+    def commits(self) -> ResultTable:
+        """Return the files that each completed write of the active timeline has written (`COMMITS_SCHEMA`)."""
         active = self._now().active
         done = [i for i in active.timeline.writes() if i.is_completed]
         with ThreadPoolExecutor(_READ_THREADS) as pool:
@@ -180,7 +181,7 @@ class Inspect:
                 columns += [stats[n] for n in ("partitionPath", "fileId", "path", "prevCommit")]
                 columns += [stats[n] for n in (*_TOTALS.values(), "fileSizeInBytes")]
                 parts.append(pa.Table.from_arrays(columns, schema=COMMITS_SCHEMA))
-        return pa.concat_tables([COMMITS_SCHEMA.empty_table(), *parts])
+        return ResultTable(pa.concat_tables([COMMITS_SCHEMA.empty_table(), *parts]))
 
 
 def _list_sums(lists: pa.ChunkedArray) -> pa.Array:

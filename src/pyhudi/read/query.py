@@ -1,57 +1,21 @@
-"""What a query asks for, read from Apache Hudi's ``hoodie.datasource.*`` options or given by arguments."""
+"""Specification of a query, from Apache Hudi's ``hoodie.datasource.*`` options or from arguments."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from pyhudi.config import Options, options
+from pyhudi.config.enums import HollowPolicy, IncrementalFormat, QueryType, ReadMergeType, TableType
 from pyhudi.errors import ConfigError, InvalidOptionError, QueryError
-from pyhudi.read.instants import QueryTime, query_instant, range_instant
+from pyhudi.read.query_instants import QueryTime, query_instant, range_instant
 
 if TYPE_CHECKING:
-    from pyhudi.table.config import TableConfig
+    from pyhudi.table.config.table_config import TableConfig
 
-QUERY_TYPE = "hoodie.datasource.query.type"
-VIEW_TYPE = "hoodie.datasource.view.type"
-AS_OF = "as.of.instant"
-BEGIN = "hoodie.datasource.read.begin.instanttime"
-END = "hoodie.datasource.read.end.instanttime"
-INCREMENTAL_FORMAT = "hoodie.datasource.query.incremental.format"
-INCREMENTAL_VERSION = "hoodie.datasource.read.incr.table.version"
-PATH_GLOB = "hoodie.datasource.read.incr.path.glob"
-INCREMENTAL_FILTERS = "hoodie.datasource.read.incr.filters"
-END_SCHEMA = "hoodie.datasource.read.schema.use.end.instanttime"
-FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
-HOLES = "hoodie.read.timeline.holes.resolution.policy"
-MERGE_TYPE = "hoodie.datasource.merge.type"
-PARTITION_FROM_PATH = "hoodie.datasource.read.extract.partition.values.from.path"
-READ_PATHS = "hoodie.datasource.read.paths"
-
-_SPELLINGS = {
-    BEGIN: ("hoodie.datasource.read.begin.instant.time",),
-    END: ("hoodie.datasource.read.end.instant.time",),
-    QUERY_TYPE: (VIEW_TYPE,),
-}
-_FIRST_BY_COMPLETION = 8  # the table version from which on ranges are completion times
-
-
-class QueryType(StrEnum):
-    """The kinds of query; time travel is a snapshot or read-optimized query as of an instant."""
-
-    SNAPSHOT = "snapshot"
-    READ_OPTIMIZED = "read_optimized"
-    INCREMENTAL = "incremental"
-
-
-class Holes(StrEnum):
-    """What an incremental query of a table without completion times does about a write that is still pending while
-    later ones have completed: refuse, or read only up to it."""
-
-    FAIL = "FAIL"
-    BLOCK = "BLOCK"
+FIRST_BY_COMPLETION = 8  # the table version from which on ranges are completion times
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +24,9 @@ class Query:
 
     ``begin`` (exclusive; None: from the start) and ``end`` (inclusive; None: now) bound an incremental query: they are
     completion times when ``by_completion``, else requested times. ``path_glob`` and ``sql_filters`` restrict it
-    further; ``fallback`` allows it to read the whole table when files of the range are gone. ``subpath`` is the part
-    of the table asked for, a folder relative to its root. ``partitions_from_path`` takes the values of partition
-    columns from paths even where files have them.
+    further; ``only`` to these active instants, by requested time. ``fallback`` allows it to read the whole table when
+    files of the range are gone. ``subpath`` is the part of the table asked for, a folder relative to its root.
+    ``partitions_from_path`` takes the values of partition columns from paths even where files have them.
     """
 
     type: QueryType = QueryType.SNAPSHOT
@@ -71,7 +35,8 @@ class Query:
     end: str | None = None
     by_completion: bool = True
     fallback: bool = True
-    holes: Holes = Holes.FAIL
+    holes: HollowPolicy = HollowPolicy.FAIL
+    only: frozenset[str] | None = None
     schema_as_of_end: bool = False
     path_glob: str = ""
     sql_filters: tuple[str, ...] = ()
@@ -99,53 +64,45 @@ class Query:
         if begin is not None and (as_of is not None or read_optimized):
             other = "as_of" if as_of is not None else "read_optimized"
             raise QueryError(f"begin={begin!r} asks for an incremental query, which takes no {other}")
-        options: dict[str, object] = {}
+        shared = cls(by_completion=config.version >= FIRST_BY_COMPLETION)
         if begin is not None:
-            options = {QUERY_TYPE: QueryType.INCREMENTAL, BEGIN: begin, END: end}
-        elif read_optimized:
-            options = {QUERY_TYPE: QueryType.READ_OPTIMIZED}
-        return cls._build({**options, AS_OF: as_of}, config)
+            return replace(shared, type=QueryType.INCREMENTAL)._between(begin, end, config)
+        kind = QueryType.READ_OPTIMIZED if read_optimized else QueryType.SNAPSHOT
+        return replace(shared, type=kind)._as_of(as_of, config)
 
     @classmethod
-    def from_options(cls, options: Mapping[str, str], config: TableConfig) -> Query:
+    def from_options(cls, given: Mapping[str, str], config: TableConfig) -> Query:
         """A query from the options of ``spark.read.format("hudi")``; keys that concern no query are ignored.
 
         Raises:
             InvalidOptionError: a value that is not allowed.
             QueryError: a query that is not to be had, naming the reason.
         """
-        return cls._build(options, config)
-
-    @classmethod
-    def _build(cls, options: Mapping[str, object], config: TableConfig) -> Query:
-        kind = _query_type(options)
-        if _text(options, READ_PATHS):
-            raise QueryError(f"option {READ_PATHS!r} is not supported: load the table's base path and filter instead")
-        if (
-            _text(options, MERGE_TYPE, "payload_combine").lower() == "skip_merge"
-            and config.table_type == "MERGE_ON_READ"
-        ):
-            raise QueryError(
-                f"option {MERGE_TYPE!r} with the value 'skip_merge' is not supported on merge-on-read tables: it gives "
-                "several versions of a record, and those that were deleted, and not every release the same ones. Leave "
-                f"it out for merged rows, or set {QUERY_TYPE!r} to 'read_optimized' for base files alone"
-            )
+        opts = Options.parse(given)
+        _check_supported(opts, config)
         shared = cls(
-            type=kind,
-            by_completion=config.version >= _FIRST_BY_COMPLETION,
-            partitions_from_path=_flag(options, PARTITION_FROM_PATH, False),
+            type=opts.get_typed(options.QUERY_TYPE),
+            by_completion=config.version >= FIRST_BY_COMPLETION,
+            partitions_from_path=opts.get_typed(options.EXTRACT_PARTITION_VALUES_FROM_PATH),
         )
-        if kind is not QueryType.INCREMENTAL:
-            as_of = _raw(options, AS_OF)
-            return shared if as_of is None else replace(shared, as_of=query_instant(as_of, timezone=config.timezone))
-        return _incremental(shared, options, config)
+        if shared.is_incremental:
+            return _incremental(shared, opts, config)
+        return shared._as_of(opts.get_typed(options.AS_OF_INSTANT), config)
+
+    def _as_of(self, time: QueryTime | None, config: TableConfig) -> Query:
+        return self if time is None else replace(self, as_of=query_instant(time, timezone=config.timezone))
+
+    def _between(self, begin: QueryTime, end: QueryTime | None, config: TableConfig) -> Query:
+        zone = config.timezone
+        last = None if end is None else query_instant(end, options.END_INSTANTTIME.key, timezone=zone)
+        return replace(self, begin=range_instant(begin, options.BEGIN_INSTANTTIME.key, timezone=zone), end=last)
 
     @property
     def is_incremental(self) -> bool:
         return self.type is QueryType.INCREMENTAL
 
     def in_range(self, time: str) -> bool:
-        """Whether an instant's time (see ``by_completion``) lies in the incremental range."""
+        """Return True if an instant's time (see ``by_completion``) lies in the incremental range."""
         return (self.begin is None or time > self.begin) and (self.end is None or time <= self.end)
 
     def __str__(self) -> str:
@@ -154,79 +111,69 @@ class Query:
         return f"{self.type} as of {self.as_of or 'now'}"
 
 
-def _incremental(query: Query, options: Mapping[str, object], config: TableConfig) -> Query:
-    if _text(options, INCREMENTAL_FORMAT, "latest_state").lower() != "latest_state":
-        if _text(options, INCREMENTAL_FORMAT).lower() == "cdc":
-            raise QueryError(
-                f"option {INCREMENTAL_FORMAT!r} with the value 'cdc': change data queries are not built yet"
-            )
-        raise InvalidOptionError(INCREMENTAL_FORMAT, _raw(options, INCREMENTAL_FORMAT), "latest_state")
-    begin = _raw(options, BEGIN)
+def _check_supported(opts: Options, config: TableConfig) -> None:
+    """Refuse options that ask for what no query gives here."""
+    if opts.get_typed(options.READ_PATHS):
+        raise QueryError(
+            f"option {options.READ_PATHS.key!r} is not supported: load the table's base path and filter instead"
+        )
+    skips = opts.get_typed(options.READ_MERGE_TYPE) is ReadMergeType.SKIP_MERGE
+    if skips and config.table_type == TableType.MERGE_ON_READ:
+        raise QueryError(
+            f"option {options.READ_MERGE_TYPE.key!r} with the value 'skip_merge' is not supported on merge-on-read "
+            "tables: it gives several versions of a record, and those that were deleted, and not every release the "
+            f"same ones. Leave it out for merged rows, or set {options.QUERY_TYPE.key!r} to 'read_optimized' for base "
+            "files alone"
+        )
+
+
+def _incremental(query: Query, opts: Options, config: TableConfig) -> Query:
+    if opts.get_typed(options.INCREMENTAL_FORMAT) is IncrementalFormat.CDC:
+        raise QueryError(
+            f"option {options.INCREMENTAL_FORMAT.key!r} with the value 'cdc': change data queries are not built yet"
+        )
+    begin = opts.get_typed(options.BEGIN_INSTANTTIME)
     if begin is None:
-        raise QueryError(f"an incremental query needs the option {BEGIN!r} ('earliest' for the whole history)")
-    end = _raw(options, END)
-    by_completion = query.by_completion
-    version = _text(options, INCREMENTAL_VERSION)
-    if version:
-        if version not in ("6", "8", "9"):
-            raise InvalidOptionError(INCREMENTAL_VERSION, version, "6, 8, 9")
-        by_completion = int(version) >= _FIRST_BY_COMPLETION
-        if by_completion and not query.by_completion:
-            raise ConfigError(
-                f"option {INCREMENTAL_VERSION!r} is {version}, but this table has version {config.version}, which "
-                "keeps no completion times; leave the option out"
-            )
-    filters = _text(options, INCREMENTAL_FILTERS)
+        raise QueryError(
+            f"an incremental query needs the option {options.BEGIN_INSTANTTIME.key!r} ('earliest' for the whole "
+            "history)"
+        )
+    filters = (opts.get_typed(options.INCREMENTAL_FILTERS) or "").strip()
     return replace(
-        query,
-        begin=range_instant(begin, BEGIN, timezone=config.timezone),
-        end=None if end is None else query_instant(end, END, timezone=config.timezone),
-        by_completion=by_completion,
-        fallback=_flag(options, FALLBACK, True),
-        holes=_holes(options),
-        schema_as_of_end=_flag(options, END_SCHEMA, False),
-        path_glob=_text(options, PATH_GLOB),
+        query._between(begin, opts.get_typed(options.END_INSTANTTIME), config),
+        by_completion=_by_completion(query, opts, config),
+        fallback=opts.get_typed(options.INCREMENTAL_FALLBACK_FULL_SCAN),
+        holes=_holes(opts),
+        schema_as_of_end=opts.get_typed(options.INCREMENTAL_SCHEMA_AT_END),
+        path_glob=opts.get_typed(options.INCREMENTAL_PATH_GLOB).strip(),
         sql_filters=tuple(f for f in re.split(r"\s*,\s*", filters) if f),
     )
 
 
-def _query_type(options: Mapping[str, object]) -> QueryType:
-    text = _text(options, QUERY_TYPE, QueryType.SNAPSHOT).lower()
-    if text == "realtime":  # the name of a snapshot under the old key
-        return QueryType.SNAPSHOT
-    try:
-        return QueryType(text)
-    except ValueError:
-        raise InvalidOptionError(QUERY_TYPE, text, ", ".join(QueryType)) from None
+def _by_completion(query: Query, opts: Options, config: TableConfig) -> bool:
+    """Whether the range of an incremental query counts completion times, by the table's version unless the options
+    name another one."""
+    option = options.INCREMENTAL_TABLE_VERSION
+    version = (opts.get_typed(option) or "").strip()
+    if not version:
+        return query.by_completion
+    if version not in ("6", "8", "9"):
+        raise InvalidOptionError(option.key, version, "6, 8, 9")
+    if int(version) >= FIRST_BY_COMPLETION and not query.by_completion:
+        raise ConfigError(
+            f"option {option.key!r} is {version}, but this table has version {config.version}, which keeps no "
+            "completion times; leave the option out"
+        )
+    return int(version) >= FIRST_BY_COMPLETION
 
 
-def _holes(options: Mapping[str, object]) -> Holes:
-    text = _text(options, HOLES, Holes.FAIL).upper()
-    try:
-        return Holes(text)
-    except ValueError:
+def _holes(opts: Options) -> HollowPolicy:
+    option = options.HOLLOW_COMMIT_POLICY
+    policy = opts.get_typed(option)
+    if policy is HollowPolicy.USE_TRANSITION_TIME:
         allowed = "FAIL, BLOCK (USE_TRANSITION_TIME would trust the modification times of files, which copies lose)"
-        raise InvalidOptionError(HOLES, text, allowed) from None
-
-
-def _raw(options: Mapping[str, object], key: str) -> QueryTime | None:
-    for spelling in (key, *_SPELLINGS.get(key, ())):
-        value = options.get(spelling)
-        if value is not None:
-            return value  # type: ignore[return-value]  # text, or what Query.of was given
-    return None
-
-
-def _text(options: Mapping[str, object], key: str, default: str = "") -> str:
-    value = _raw(options, key)
-    return default if value is None else str(value).strip()
-
-
-def _flag(options: Mapping[str, object], key: str, default: bool) -> bool:
-    text = _text(options, key, str(default)).lower()
-    if text not in ("true", "false"):
-        raise InvalidOptionError(key, _raw(options, key), "true, false")
-    return text == "true"
+        raise InvalidOptionError(opts.spelling(option), policy, allowed)
+    return policy
 
 
 def glob_pattern(glob: str) -> str:

@@ -1,7 +1,7 @@
-"""Reports of a table for people."""
+"""Reports of a table for people. Takes a table and gives text for terminals."""
 
 from __future__ import annotations
 
-from pyhudi.report.terminal import print_report
+from pyhudi.report.terminal_report import print_report
 
 __all__ = ["print_report"]

@@ -1,1 +1,5 @@
+"""Schemas: Arrow, Avro and Spark types of a table, and their evolution. Takes the schema of an incoming batch and
+that of the table, and gives the table's next schema, with values converted to it.
+"""
+
 from __future__ import annotations

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError
-from pyhudi.schema.meta import is_meta_column
-from pyhudi.schema.types import COMMENT, DEFAULT, LIST_ITEM, MAX_PRECISION, is_list, table_schema
+from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.schema.table_types import COMMENT, DEFAULT, LIST_ITEM, MAX_PRECISION, is_list, table_schema
 
 _PRIMITIVES: dict[pa.DataType, Any] = {
     pa.bool_(): "boolean",
@@ -55,7 +55,7 @@ def record_name(table_name: str) -> tuple[str, str]:
 
 
 def decimal_size(precision: int) -> int:
-    """Return the least number of bytes that holds every signed number of so many digits."""
+    """Return the least number of bytes that holds every signed number with the given number of digits."""
     digits: int = 10**precision - 1
     return (digits.bit_length() + 8) // 8
 
@@ -169,7 +169,7 @@ def from_avro(text: str) -> pa.Schema:
 
 
 class _Reader:
-    """Walks an Avro schema; named types may be used again by name."""
+    """Reader of an Avro schema; named types may be used again by name."""
 
     def __init__(self) -> None:
         self._named: dict[str, pa.DataType | None] = {}
@@ -191,7 +191,7 @@ class _Reader:
         return result
 
     def _declare(self, avro: dict[str, Any], namespace: str) -> tuple[str, str]:
-        """Note a named type as being read; return its full name and the namespace inside it."""
+        """Record a named type as being read; return its full name and the namespace inside it."""
         name = avro["name"]
         space = name.rpartition(".")[0] if "." in name else avro.get("namespace", namespace)
         full = name if "." in name or not space else f"{space}.{name}"

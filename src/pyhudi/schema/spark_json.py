@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import SchemaError
-from pyhudi.schema.types import COMMENT, LIST_ITEM, is_list, table_schema
+from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list, table_schema
 
 _TO_SPARK: dict[pa.DataType, str] = {
     pa.bool_(): "boolean",

@@ -1,2 +1,3 @@
-"""Table services: what is done to a table beside writing to it. Planned and described here; run by `pyhudi.spark`, or
-by threads of this process."""
+"""Table services: what is done to a table beside writing to it. Takes the timeline and file slices and gives plans,
+and runs them with a runner that is given: threads of this process or Spark.
+"""

@@ -1,14 +1,15 @@
 """Files and objects behind one protocol: local file systems and object stores.
 
-:func:`open_storage` gives the backend for a URI; :mod:`pyhudi.storage.base` says what every backend promises.
+:func:`open_storage` gives the backend for a URI; :mod:`pyhudi.storage.storage_protocol` says what every backend
+promises.
 """
 
 from __future__ import annotations
 
-from pyhudi.storage.base import LISTING_SCHEMA, FileStat, Storage, join_path
-from pyhudi.storage.factory import open_storage
-from pyhudi.storage.local import LocalStorage
-from pyhudi.storage.locking import FolderLock, InProcessLock, Lock, host_lock
+from pyhudi.storage.local_locks import FolderLock, InProcessLock, Lock, host_lock, is_remote
+from pyhudi.storage.local_storage import LocalStorage
+from pyhudi.storage.storage_factory import open_storage
+from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, Storage, join_path
 
 __all__ = [
     "LISTING_SCHEMA",
@@ -19,6 +20,7 @@ __all__ = [
     "Lock",
     "Storage",
     "host_lock",
+    "is_remote",
     "join_path",
     "open_storage",
 ]

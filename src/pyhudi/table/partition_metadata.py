@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pyhudi.config.values import FileFormat
+from pyhudi.config.enums import FileFormat
 from pyhudi.errors import AlreadyExistsError, CorruptTableError, FormatError, NotFoundError
-from pyhudi.format import orc
-from pyhudi.storage.base import Storage, join_path
-from pyhudi.table.properties import format_properties, parse_properties
+from pyhudi.format.base_file import orc
+from pyhudi.storage.storage_protocol import Storage, join_path
+from pyhudi.table.config.properties_text import format_properties, parse_properties
 
 FILE_NAME = ".hoodie_partition_metadata"
 _EXTENSIONS = ("", ".parquet", ".orc")
@@ -67,7 +67,7 @@ def write_partition_metadata(
 
 
 def read_partition_metadata(storage: Storage, partition: str) -> PartitionMetadata | None:
-    """What the partition's file says, in whichever form; ``None`` when the folder is no partition.
+    """Read the partition's metadata file, in whichever form; ``None`` when the folder is no partition.
 
     Raises CorruptTableError when the file cannot be understood.
     """
@@ -102,7 +102,7 @@ def partitions_in(paths: pa.Array | pa.ChunkedArray) -> list[str]:
 
 
 def list_partitions(storage: Storage, under: Sequence[str] = ("",)) -> list[str]:
-    """All partitions below the given folders, by one listing each."""
+    """List all partitions below the given folders, by one listing each."""
     found: set[str] = set()
     for folder in under:
         found.update(partitions_in(storage.list(folder, recursive=True)["path"]))

@@ -1,4 +1,5 @@
-"""What users test their own parts with: mergers so far. Needs nothing but pytest, if that."""
+"""Test kits for components that users write: mergers so far. Take a component and run it on random data; they need
+nothing but pytest, if that."""
 
 from __future__ import annotations
 

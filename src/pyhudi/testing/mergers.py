@@ -1,4 +1,4 @@
-"""Does a merger keep the rules that it must keep? For the tests of everybody who writes one.
+"""Test kit for mergers: checks the properties that every merger must have.
 
 With plain pytest::
 
@@ -7,7 +7,7 @@ With plain pytest::
         schema = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("amount", pa.decimal128(10, 2))])
         ordering_fields = ("ts",)
 
-or ``check_merger(MyMerger(), schema, seed=…)`` wherever seeds come from, hypothesis for example.
+or ``check_merger(MyMerger(), schema, seed=…)`` with seeds of any source, such as hypothesis.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from pyhudi.merge.compare import same_rows, same_values
-from pyhudi.merge.custom import merge_pairs
-from pyhudi.merge.merger import RecordMerger, Records
-from pyhudi.merge.ordering import Mask, as_mask
+from pyhudi.merge.mergers.merger_invocation import merge_pairs
+from pyhudi.merge.mergers.record_merger import RecordMerger, Records
+from pyhudi.merge.modes.value_equality import same_rows, same_values
+from pyhudi.merge.ordering_values import Mask, as_mask
 from pyhudi.testing.values import random_column, random_rows
 
 KEY = "_hoodie_record_key"
@@ -37,16 +37,22 @@ def check_merger(
     seed: int = 0,
     partial: bool = False,
 ) -> None:
-    """Put a merger to the test with random versions of records: values, nulls, deletes, ordering values.
+    """Test a merger with random versions of records: values, nulls, deletes and ordering values.
 
-    ``schema``: the table's columns; ``partial``: try partial updates, too (among versions that are no deletes).
-    That can only come out well for mergers by which the newer version wins, or the older one: where values decide, what
-    fills a gap depends on which versions met first.
+    Args:
+        merger: Merger to test.
+        schema: Columns of the table.
+        ordering_fields: Names of the ordering fields in ``schema``.
+        rows: Number of records in each of the three versions.
+        seed: Seed of the random values.
+        partial: Also test partial updates (among versions that are no deletes). Only mergers by which the newer, or the
+            older, version wins can pass: where values decide, the value that fills a gap depends on which versions met
+            first.
 
     Raises:
-        AssertionError: it is not associative, mixes up rows, gives different answers to the same question, changes the
-            record key, or cannot be pickled; shows the versions that it went wrong on.
-        MergerError: it failed, or returned something else than one record for each pair.
+        AssertionError: The merger is not associative, mixes up rows, is not deterministic, changes the record key, or
+            cannot be pickled. The message shows the versions on which it failed.
+        MergerError: The merger failed, or did not return one record for each pair.
     """
     random = np.random.default_rng(seed)
     for leave_out in (False, True) if partial else (False,):
@@ -100,8 +106,8 @@ def _versions(
 
 
 def _same(left: Records, right: Records) -> Mask:
-    """Which records are the same: both deleted with the same ordering values, or the same rows with the same columns
-    left out."""
+    """Mask of the records that are the same: both deleted with the same ordering values, or the same rows with the same
+    columns left out."""
     dead, also = as_mask(left.is_delete), as_mask(right.is_delete)
     ordering = np.ones(len(left), dtype=np.bool_)
     for mine, other in zip(left.ordering, right.ordering, strict=True):
@@ -143,8 +149,14 @@ def _text(records: Records, at: int) -> str:
 
 
 class MergerTests:
-    """Tests of a merger, for pytest: subclass it as ``Test…`` and set ``merger``, and ``schema`` and
-    ``ordering_fields`` to those of a table like yours; ``partial``: see `check_merger`."""
+    """Tests of a merger for pytest, to be subclassed as ``Test…``.
+
+    Attributes:
+        merger: Merger to test.
+        schema: Columns of a table like the ones that the merger is meant for.
+        ordering_fields: Names of the ordering fields in ``schema``.
+        partial: Also test partial updates; see `check_merger`.
+    """
 
     merger: RecordMerger
     schema: pa.Schema = DEFAULT_SCHEMA

@@ -1,4 +1,4 @@
-"""Random Arrow columns of any type a table can have, with few different values so that they meet often."""
+"""Random Arrow columns of every type that a table can have, with few distinct values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,32 @@ _TEXTS = ("", "a", "b", "ab", "é", "zz")
 
 
 def random_rows(schema: pa.Schema, rows: int, random: np.random.Generator) -> pa.RecordBatch:
-    """Rows of a schema; nullable columns have nulls."""
+    """Return random rows.
+
+    Args:
+        schema: Schema of the rows; nullable columns get nulls.
+        rows: Number of rows.
+        random: Source of randomness.
+
+    Returns:
+        A batch of ``rows`` rows.
+    """
     columns = [random_column(f.type, rows, random, nulls=f.nullable) for f in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def random_column(kind: pa.DataType, rows: int, random: np.random.Generator, *, nulls: bool = True) -> pa.Array:
-    """Values of one type, a fifth of them null where that is allowed."""
+    """Return random values of one type.
+
+    Args:
+        kind: Type of the values.
+        rows: Number of values.
+        random: Source of randomness.
+        nulls: Make a fifth of the values null.
+
+    Returns:
+        An array of ``rows`` values.
+    """
     mask = random.random(rows) < 0.2 if nulls else np.zeros(rows, dtype=np.bool_)
     t = pa.types
     if t.is_struct(kind):

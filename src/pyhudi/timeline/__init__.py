@@ -1,12 +1,19 @@
-"""The timeline: instants, the active timeline in both layouts, its history, instant times, markers, heartbeats."""
+"""The timeline. Takes a storage and a layout and gives instants with their metadata; creates requested, inflight and
+completed files, instant times, markers and heartbeats."""
 
 from __future__ import annotations
 
-from pyhudi.timeline.active import ActiveTimeline
-from pyhudi.timeline.instants import Action, Instant, State
-from pyhudi.timeline.layout import LAYOUT_1, LAYOUT_2, Layout
-from pyhudi.timeline.metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, CommitMetadata, decode_commit, write_stats
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import (
+    REPLACED_SCHEMA,
+    WRITE_STAT_SCHEMA,
+    CommitMetadata,
+    decode_commit,
+    write_stats,
+)
+from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 
 __all__ = [
     "LAYOUT_1",

@@ -10,17 +10,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from pyhudi.config import Options, options
 from pyhudi.errors import ConflictError
 from pyhudi.storage import Storage
 
 HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
-INTERVAL_KEY = "hoodie.client.heartbeat.interval_in_ms"
-MISSES_KEY = "hoodie.client.heartbeat.tolerable.misses"
-DEFAULT_INTERVAL_MS = 60_000
-DEFAULT_TOLERABLE_MISSES = 2
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +27,29 @@ _log = logging.getLogger(__name__)
 def heartbeat_path(instant: str) -> str:
     """The heartbeat file of an instant, relative to the table's root."""
     return f"{HEARTBEAT_FOLDER}/{instant}"
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatPolicy:
+    """How often writers give a sign of life, and how many they may miss before they count as dead."""
+
+    interval_ms: int = options.HEARTBEAT_INTERVAL_MS.default
+    tolerable_misses: int = options.HEARTBEAT_TOLERABLE_MISSES.default
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Self:
+        """From ``hoodie.client.heartbeat.interval_in_ms`` and ``hoodie.client.heartbeat.tolerable.misses``."""
+        opts = Options.parse(given)
+        return cls(opts.get_typed(options.HEARTBEAT_INTERVAL_MS), opts.get_typed(options.HEARTBEAT_TOLERABLE_MISSES))
+
+    @property
+    def longest_silence_ms(self) -> int:
+        """Milliseconds of silence above which a writer counts as dead."""
+        return self.interval_ms * (self.tolerable_misses + 1)
+
+    def is_dead(self, storage: Storage, instant: str) -> bool:
+        """Whether the writer of an instant counts as dead by now; see `is_dead`."""
+        return is_dead(storage, instant, interval_ms=self.interval_ms, tolerable_misses=self.tolerable_misses)
 
 
 class Heartbeat:
@@ -38,8 +60,8 @@ class Heartbeat:
         storage: Storage,
         instant: str,
         *,
-        interval_ms: int = DEFAULT_INTERVAL_MS,
-        tolerable_misses: int = DEFAULT_TOLERABLE_MISSES,
+        interval_ms: int = options.HEARTBEAT_INTERVAL_MS.default,
+        tolerable_misses: int = options.HEARTBEAT_TOLERABLE_MISSES.default,
     ) -> None:
         self.storage = storage
         self.instant = instant
@@ -56,12 +78,12 @@ class Heartbeat:
 
     @property
     def running(self) -> bool:
-        """Whether the file is being refreshed."""
+        """True if the file is being refreshed."""
         return self._thread is not None and self._thread.is_alive()
 
     @property
     def expired(self) -> bool:
-        """Whether others may take this writer for dead by now."""
+        """True if others may take this writer for dead by now."""
         return time.monotonic() - self._last > self._patience
 
     def start(self) -> None:
@@ -88,12 +110,12 @@ class Heartbeat:
             )
 
     def stop(self) -> None:
-        """End the refreshing and remove the file."""
+        """Stop refreshing and remove the file."""
         self.abandon()
         self.storage.delete(self.path)
 
     def abandon(self) -> None:
-        """End the refreshing and leave the file to whoever has taken the instant over."""
+        """Stop refreshing and leave the file to the process that has taken the instant over."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -122,11 +144,11 @@ def is_dead(
     storage: Storage,
     instant: str,
     *,
-    interval_ms: int = DEFAULT_INTERVAL_MS,
-    tolerable_misses: int = DEFAULT_TOLERABLE_MISSES,
+    interval_ms: int = options.HEARTBEAT_INTERVAL_MS.default,
+    tolerable_misses: int = options.HEARTBEAT_TOLERABLE_MISSES.default,
     now_ms: int | None = None,
 ) -> bool:
-    """Whether the writer of an instant is taken for dead: no heartbeat file, or one that is too old.
+    """Return True if the writer of an instant is taken for dead: no heartbeat file, or one that is too old.
 
     ``now_ms`` is epoch milliseconds; by default this machine's clock, which may differ from the storage's by less than
     an interval.

@@ -31,8 +31,8 @@ _LISTED = re.compile(r"MARKERS\d+", re.ASCII)
 
 
 class IOType(StrEnum):
-    """What a task does: make a new file (also a new log file from table version 8 on), make a new version of an
-    existing base file, or append to a log file (table version 6)."""
+    """Kind of file operation of a task: create a new file (also a new log file from table version 8 on), make a new
+    version of an existing base file, or append to a log file (table version 6)."""
 
     CREATE = "CREATE"
     MERGE = "MERGE"
@@ -71,7 +71,7 @@ class Markers:
         return join_path(self.folder, partition, f"{file_name}.marker.{io_type.value}")
 
     def list(self) -> pa.Table:
-        """All markers, of both kinds, as :data:`MARKER_SCHEMA`, each once.
+        """Return all markers, of both kinds, as :data:`MARKER_SCHEMA`, each once.
 
         ``CorruptInstantError`` when the kind is unknown or a line is no marker: then some data file may be unnamed, and
         only a listing of the table can tell.

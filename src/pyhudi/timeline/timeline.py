@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
-from pyhudi.timeline.instants import Action, Instant, State
+from pyhudi.timeline.instant import Action, Instant, State
 
 
 class Timeline:
@@ -94,7 +94,7 @@ class Timeline:
 
     @cached_property
     def start(self) -> str | None:
-        """Where the active timeline starts: its first completed write that no savepoint holds back.
+        """Start of the active timeline: its first completed write that no savepoint holds back.
 
         What is older has been archived. (Archival may pass a savepoint and leave the saved commit behind, so a saved
         commit tells nothing.) None while no write has completed.
@@ -133,7 +133,7 @@ class Timeline:
         return self.find(requested) is not None
 
     def is_completed(self, requested: str) -> bool:
-        """Whether an instant (savepoints aside) of this requested time is completed here."""
+        """Return True if an instant (savepoints aside) of this requested time is completed here."""
         return requested in self._completions
 
     def completion_of(self, requested: str) -> str | None:
@@ -141,11 +141,11 @@ class Timeline:
         return self._completions.get(requested)
 
     def is_before_start(self, requested: str) -> bool:
-        """Whether ``requested`` is older than the active timeline, hence archived."""
+        """Return True if ``requested`` is older than the active timeline, hence archived."""
         return self.start is not None and requested < self.start and requested not in self._pending
 
     def contains_or_before_start(self, requested: str) -> bool:
-        """Whether files of that instant count: it is completed here, or older than the active timeline.
+        """Return True if files of that instant count: it is completed here, or older than the active timeline.
 
         This is Apache Hudi's rule for base files; it holds because a failed write is rolled back before the timeline
         is archived past it. One that is still pending on the whole timeline never counts, however old.

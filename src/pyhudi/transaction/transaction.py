@@ -1,9 +1,13 @@
-"""One write from its announcement to its publication.
+"""Transaction of one write, from its announcement to its publication.
 
 ``Transaction.begin`` clears away what dead writers left and announces an instant. ``to_inflight`` says what is going to
 be done; then data files and markers are written. ``commit`` deletes files that retried tasks left over, looks for
 writers that were faster, tells the metadata table, and publishes the instant by creating one file. ``abort`` rolls the
 write back. A writer may die anywhere in between: the next ``begin`` rolls it back.
+
+A writer that was taken for dead may wake up, also without the lock that it had. So whoever rolls a write back says so
+on the timeline first and then looks whether it was published, and who publishes looks before and after whether it is
+rolled back: one of them sees the other.
 """
 
 from __future__ import annotations
@@ -15,35 +19,40 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pyhudi.config import Options
-from pyhudi.errors import ConflictError, StorageError, TransactionError
-from pyhudi.metadata.detach import detach_metadata_table
-from pyhudi.metadata.filefacts import LOCAL, FileFacts
-from pyhudi.metadata.indexdelta import IndexDelta
-from pyhudi.metadata.maintain import record_commit, without_unwanted
-from pyhudi.storage.locking import LingeringLock
-from pyhudi.table.config import TableConfig
+from pyhudi.errors import AlreadyExistsError, CommitStateUnknownError, ConflictError, TransactionError, UnansweredError
+from pyhudi.metadata.disable_metadata import detach_metadata_table
+from pyhudi.metadata.indexes.index_delta import IndexDelta
+from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
+from pyhudi.metadata.writer.metadata_writer import apply_commit, without_disabled
+from pyhudi.storage.local_locks import DeferredReleaseLock
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline import heartbeat
-from pyhudi.timeline.active import ActiveTimeline
-from pyhudi.timeline.gate import WriteGate
-from pyhudi.timeline.generator import InstantGenerator
-from pyhudi.timeline.instants import Action, Instant, State
-from pyhudi.timeline.layout import Layout
+from pyhudi.timeline.action_metadata import requested_replace
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
+from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.instant_generator import InstantGenerator, Slot
 from pyhudi.timeline.markers import Markers
-from pyhudi.timeline.metadata import REPLACED_SCHEMA, CommitMetadata
-from pyhudi.timeline.plans import requested_replace
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction import columns as column_rules
-from pyhudi.transaction.afterwards import build_metadata_table, serve_metadata_table, upkeep_of
-from pyhudi.transaction.begin import current_config, new_heartbeat
-from pyhudi.transaction.conflicts import find_conflict, find_rival
-from pyhudi.transaction.locks import LockProvider, lock_provider
-from pyhudi.transaction.outcome import Committed, Conflicted
-from pyhudi.transaction.reconcile import reconcile
-from pyhudi.transaction.rollback import FailedWrites, Rollbacks, newest, refuse_pending_restore
+from pyhudi.timeline.timeline_layout import Layout
+from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.transaction import schema_conflicts as column_rules
+from pyhudi.transaction.action_start import current_config, new_heartbeat
+from pyhudi.transaction.clustering_updates import allows_updates
+from pyhudi.transaction.commit_outcome import Committed, Conflicted
+from pyhudi.transaction.conflict_resolution import find_conflict, find_rival
+from pyhudi.transaction.file_reconciliation import reconcile
+from pyhudi.transaction.key_conflicts import find_key_conflict
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.locks.lock_provider import LockProvider
+from pyhudi.transaction.post_commit import build_metadata_table, metadata_write_context, run_metadata_services
+from pyhudi.transaction.rollback.rollback_failed import FailedWrites, Rollbacks, newest, refuse_pending_restore
+from pyhudi.transaction.rollback_status import find_rollback, rolled_back
+from pyhudi.transaction.serializable_reads import ReadSet
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
-    from pyhudi.table.metaclient import TableMetaClient
+    from pyhudi.table.meta_client import TableMetaClient
 
 __all__ = ["Transaction"]
 
@@ -55,7 +64,7 @@ class Transaction:
 
     ``instant`` is its requested time; ``timeline`` is what was on the timeline when it was announced: the write must be
     planned on that, because only what completed later is looked at for conflicts. ``config`` is the table's
-    configuration from now on. ``facts`` reads the table's files if indexes have to be built of them. Use it in a
+    configuration from now on. ``stats_reader`` reads the table's files if indexes have to be built of them. Use it in a
     ``with`` block and it is aborted unless it was committed.
     """
 
@@ -73,13 +82,14 @@ class Transaction:
         self.operation = operation
         self.options = options
         self.typed_options = Options.parse(options)
-        self.facts: FileFacts = LOCAL
+        self.stats_reader: FileStatsReader = LOCAL
         self._lock = lock
         self._generator = generator
         self._rollbacks = Rollbacks(storage, config.version, generator)
         self._heartbeat: heartbeat.Heartbeat | None = None
         self._active: ActiveTimeline
         self._entry: Instant
+        self._published: Instant | None = None
         self._finished = False
         self.timeline: Timeline
 
@@ -90,7 +100,7 @@ class Transaction:
         action: str,
         operation: str,
         options: Mapping[str, str],
-        facts: FileFacts = LOCAL,
+        stats_reader: FileStatsReader = LOCAL,
     ) -> Transaction:
         """Announce a write.
 
@@ -103,39 +113,41 @@ class Transaction:
             LockError: the table's lock could not be taken.
         """
         storage = client.storage
-        lock = lock_provider(storage, options)
+        lock = make_lock_provider(storage, options)
         generator = InstantGenerator(storage, options, client.config.timezone, lock=lock)
-        policy = FailedWrites.of(options)
-        with generator.reserve() as slot:
-            config = current_config(storage, client.config)
-            self = cls(storage, config, operation, options, lock, generator)
-            self.facts = facts
-            active = ActiveTimeline.load(storage, Layout.of(config.properties))
-            refuse_pending_restore(active)
-            failed = self._rollbacks.failed_writes(active, policy, options)
-            self._rollbacks.check(active, failed)
-            # before the first change to the timeline: a metadata table must not outlive what it describes
-            self.config = without_unwanted(storage, config, self.typed_options)
-            self._rollbacks.clean_up(active, failed, options)
-            self.timeline = active.timeline
-            requested = slot.take(newest(active))
-            if policy is not FailedWrites.EAGER:
-                self._heartbeat = new_heartbeat(storage, requested, options)
-                self._heartbeat.start()
-            self._active = active
-            self._announce(action, requested)
+        self = cls(storage, client.config, operation, options, lock, generator)
+        self.stats_reader = stats_reader
+        try:
+            with generator.reserve() as slot:
+                self._begin(slot, action)
+        except BaseException:
+            self._stop_heartbeat()
+            raise
         return self
 
-    def _announce(self, action: str, requested: str) -> None:
-        content = requested_replace(self.config.version) if action == Action.REPLACE_COMMIT else b""
-        try:
-            self._entry = self._active.create_requested(action, requested, content)
-        except BaseException:
-            self._fall_silent()
-            raise
+    def _begin(self, slot: Slot, action: str) -> None:
+        """Clear away what others left, and announce the write; the lock is held."""
+        storage, options = self.storage, self.options
+        policy = FailedWrites.of(options)
+        config = self.config = current_config(storage, self.config)
+        self._rollbacks = Rollbacks(storage, config.version, self._generator)
+        active = ActiveTimeline.load(storage, Layout.of(config.properties))
+        refuse_pending_restore(active)
+        failed = self._rollbacks.failed_writes(active, policy, options)
+        self._rollbacks.check(active, failed)
+        # before the first change to the timeline: a metadata table must not outlive what it describes
+        self.config = without_disabled(storage, config, self.typed_options)
+        self._rollbacks.clean_up(active, failed, options)
+        self.timeline, self._active = active.timeline, active
+        requested = slot.take(newest(active))
+        if policy is not FailedWrites.EAGER:
+            self._heartbeat = new_heartbeat(storage, requested, options)
+            self._heartbeat.start()
+        content = requested_replace(config.version) if action == Action.REPLACE_COMMIT else b""
+        self._entry = active.create_requested(action, requested, content)
 
-    def _fall_silent(self) -> None:
-        """Give no more signs of life, so that others may roll the write back."""
+    def _stop_heartbeat(self) -> None:
+        """Stop the heartbeat, so that others may roll the write back."""
         if self._heartbeat is None:
             return
         try:
@@ -153,7 +165,7 @@ class Transaction:
         return self._entry.action
 
     @property
-    def lock(self) -> LingeringLock:
+    def lock(self) -> DeferredReleaseLock:
         """The table's lock."""
         return self._generator.lock
 
@@ -163,14 +175,26 @@ class Transaction:
 
     @property
     def markers(self) -> Markers:
-        """Where every data file of the write is announced before it is begun."""
+        """Markers, by which every data file of the write is announced before it is begun."""
         return Markers(self.storage, self.instant)
 
+    @property
+    def active(self) -> ActiveTimeline:
+        """`timeline` with its files, of that moment: what the write is to be planned on."""
+        return self._active
+
     def to_inflight(self, metadata: CommitMetadata | None = None) -> None:
-        """Say that data files are going to be written; ``metadata`` is the workload profile (None: an empty file)."""
+        """Announce that data files are going to be written; ``metadata`` is the workload profile (None: an empty file).
+
+        Raises:
+            ConflictError: another writer took this one for dead and rolled it back.
+            LockError: the table's lock could not be taken.
+        """
         content = b"" if metadata is None else metadata.encode(self.config.version, self.action)
-        self._entry = self._active.to_inflight(self._entry, content)
-        self._gate.open()
+        with self.lock:
+            self._gate.open()  # whoever announces a rollback after the look closes it
+            self._check_alive(self._active.reload(), State.REQUESTED)
+            self._entry = self._active.to_inflight(self._entry, content)
 
     def commit(
         self,
@@ -180,6 +204,7 @@ class Transaction:
         index: IndexDelta | None = None,
         planned_on: str | None = None,
         agree_on_columns: bool = False,
+        reads: ReadSet | None = None,
     ) -> Committed | Conflicted:
         """Publish the write, or roll it back because another writer changed the same file groups first.
 
@@ -187,78 +212,147 @@ class Transaction:
         ``exclusively`` is done with the completed instant before any other writer may begin or commit; every write of
         others that is pending, or was completed since this one began, is then a conflict. ``agree_on_columns``: the
         table's columns (Avro JSON) that the write was planned on, ``planned_on``, may have been changed since
-        (`pyhudi.transaction.columns`).
+        (`pyhudi.transaction.schema_conflicts`). ``reads``: what the write depends on, a change of which is a conflict,
+        too.
+
+        Once the write is published nothing is raised: what goes wrong then is logged, and is among the warnings of the
+        result. (Except what ``exclusively`` raises.)
 
         Raises:
             ConflictError: another writer took this one for dead and rolled it back.
+            CommitStateUnknownError: the storage gave no answer to the publication, or another writer began to roll the
+                write back just then. It is left as it is: pending, or committed as soon as its file appears.
             LockError: the table's lock could not be taken, or was lost; the write is still pending.
         """
         if self._finished or self._entry.state is not State.INFLIGHT:
             raise TransactionError(f"{self._entry} cannot be committed: it must be inflight")
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
-        version = self.config.version
         self._gate.close()  # from now on tasks that were given up add nothing
         self._tidy(metadata)
-        done: Instant | None = None
-        with self._generator.reserve() as slot:
-            active = self._active.reload()
-            self._check_alive(active)
-            conflict = self._find_conflict(metadata, active)
-            if conflict is None and exclusively is not None:
-                conflict = find_rival(self.instant, self.timeline, active)
-            if conflict is None and agree_on_columns:
-                agreed = column_rules.agree_on_columns(metadata, self.instant, planned_on, active)
-                if isinstance(agreed, Conflicted):
-                    conflict = agreed
-                else:
-                    metadata = agreed
-            if conflict is None:
-                self.config = current_config(self.storage, self.config)
-                content = metadata.encode(version, self.action)
-                upkeep = upkeep_of(self.storage, self.typed_options, active, slot, self.facts)
-                if exclusively is None:
-                    told = index or IndexDelta()
-                    self.config = record_commit(upkeep, self.config, self.instant, metadata, told)
-                else:
-                    # what comes after it is another table
-                    self.config = detach_metadata_table(self.storage, self.config)
-                completion = slot.take(newest(active)) if active.layout.version >= 2 else None
-                self._lock.ensure_held()
-                done = self._publish(active, content, completion)
-                if exclusively is not None:
-                    exclusively(done)
-                else:
-                    serve_metadata_table(upkeep, self.config)
+        warnings: list[str] = []
+        try:
+            conflict = self._decide(
+                metadata, exclusively, index, planned_on, agree_on_columns=agree_on_columns, reads=reads
+            )
+        except CommitStateUnknownError:
+            self._leave_pending()
+            raise
+        except Exception as failure:
+            if self._published is None:
+                raise
+            conflict = None
+            warnings.append(self._after(failure))
         if conflict is not None:
             self.abort()
             return conflict
-        assert done is not None
-        self._entry = done
-        self._finish()
-        return Committed(done)
+        assert self._published is not None
+        self._entry = self._published
+        return Committed(self._entry, (*warnings, *self._finish()))
+
+    def _decide(
+        self,
+        metadata: CommitMetadata,
+        exclusively: Callable[[Instant], None] | None,
+        index: IndexDelta | None,
+        planned_on: str | None,
+        *,
+        agree_on_columns: bool,
+        reads: ReadSet | None,
+    ) -> Conflicted | None:
+        """Publish the write under the lock, or say what stands against that."""
+        with self._generator.reserve() as slot:
+            active = self._active.reload()
+            self._check_alive(active, State.INFLIGHT)
+            conflict = self._find_conflict(metadata, active)
+            if conflict is None:
+                conflict = find_key_conflict(index, self.instant, self.timeline, active)
+            if conflict is None and reads is not None:
+                conflict = reads.find_conflict(self.instant, active)
+            if conflict is None and exclusively is not None:
+                conflict = find_rival(self.instant, self.timeline, active)
+            if conflict is not None:
+                return conflict
+            if agree_on_columns:
+                agreed = column_rules.agree_on_columns(metadata, self.instant, planned_on, active)
+                if isinstance(agreed, Conflicted):
+                    return agreed
+                metadata = agreed
+            self.config = current_config(self.storage, self.config)
+            content = metadata.encode(self.config.version, self.action)
+            metadata_context = metadata_write_context(self.storage, self.typed_options, active, slot, self.stats_reader)
+            if exclusively is None:
+                told = index or IndexDelta()
+                self.config = apply_commit(metadata_context, self.config, self.instant, metadata, told)
+            else:
+                # what comes after it is another table
+                self.config = detach_metadata_table(self.storage, self.config)
+            completion = slot.take(newest(active)) if active.layout.version >= 2 else None
+            self._lock.ensure_held()
+            done = self._publish(active, content, completion)
+            if exclusively is not None:
+                exclusively(done)
+            self._published = done
+            if exclusively is None:
+                run_metadata_services(metadata_context, self.config)
+        return None
+
+    def _after(self, failure: BaseException) -> str:
+        """Log what went wrong after the write was published."""
+        text = f"{self._published} is committed, but what comes after that failed: {failure}"
+        _log.warning("%s", text)
+        return text
 
     def build_metadata_table(self, metadata: CommitMetadata) -> None:
         """Build the metadata table of the table that this write has made out of another one. The write is committed.
         The caller holds the table's lock."""
-        build_metadata_table(self.storage, self.typed_options, self._generator, metadata, self.facts)
+        build_metadata_table(self.storage, self.typed_options, self._generator, metadata, self.stats_reader)
 
     def _tidy(self, metadata: CommitMetadata) -> None:
         """Delete what retried tasks left over; before the lock is taken, as this may be many files."""
         reconcile(self.storage, self.instant, metadata)
 
     def _find_conflict(self, metadata: CommitMetadata, active: ActiveTimeline) -> Conflicted | None:
-        return find_conflict(metadata, self.instant, self.timeline, active, self.config.version)
+        beside = allows_updates(self.typed_options)
+        version = self.config.version
+        return find_conflict(metadata, self.instant, self.timeline, active, version, beside_clustering=beside)
 
     def _publish(self, active: ActiveTimeline, content: bytes, completion: str | None) -> Instant:
         try:
-            return active.complete(self._entry, content, completion)
-        except StorageError:
-            # the answer may have been lost after the file was made
-            done = active.reload().timeline.find(self.instant, self.action)
-            if done is None or not done.is_completed:
-                raise
-            return done
+            done = active.complete(self._entry, content, completion)
+        except UnansweredError as failure:
+            raise self._unknown(f"the storage gave no answer ({failure})") from failure
+        except AlreadyExistsError as failure:
+            raise ConflictError(f"{self._entry} was completed by somebody else; run the write again") from failure
+        self._check_published()
+        return done
+
+    def _check_published(self) -> None:
+        """Check whether another process, unaware that the write is published, began to roll it back."""
+        try:
+            rollback = find_rollback(self._active.reload(), self.timeline, self.instant)
+        except Exception as failure:
+            if self._lock.held:  # so nobody has begun
+                return
+            raise self._unknown(
+                f"the lock was lost meanwhile, and the timeline cannot be read ({failure})"
+            ) from failure
+        if rollback is not None:
+            raise self._unknown(f"another writer, which took this one for dead, began to roll it back ({rollback})")
+
+    def _unknown(self, why: str) -> CommitStateUnknownError:
+        return CommitStateUnknownError(
+            f"whether {self.action} {self.instant} of {self.storage.root} is committed is not known: {why}. Nothing of "
+            "it was taken back. Look at the timeline before you run the write again: if the instant is completed, the "
+            "write is done; as long as it is pending, the next writer (of several ones: as soon as its heartbeat has "
+            "aged) rolls it back, and then it can be run again"
+        )
+
+    def _leave_pending(self) -> None:
+        """Leave the write pending for the next writer to resolve. The heartbeat ages from now on."""
+        if self._heartbeat is not None:
+            self._heartbeat.abandon()
+        self._finished = True
 
     def abort(self) -> None:
         """Roll the write back, by a rollback action; nothing when it is committed or aborted already."""
@@ -274,24 +368,37 @@ class Transaction:
         found = active.timeline.find(self.instant, self.action)
         if found is not None and not found.is_completed:
             self._rollbacks.roll_back(active, found)
+        elif found is None:  # what came after the rollback by somebody else, which has deleted the markers
+            self._gate.close()
+            reconcile(self.storage, self.instant, CommitMetadata(self.operation))
 
-    def _check_alive(self, active: ActiveTimeline) -> None:
+    def _check_alive(self, active: ActiveTimeline, expected: State) -> None:
+        """Refuse to go on with a write that another writer rolled back, or has begun to, or that a restore undoes."""
+        refuse_pending_restore(active)
         if self._heartbeat is not None:
             self._heartbeat.check()
         found = active.timeline.find(self.instant, self.action)
-        if found is None or found.state is not State.INFLIGHT:
-            state = "gone from the timeline" if found is None else found.state.value.lower()
-            raise ConflictError(
-                f"{self._entry} is {state}: another writer took this one for dead and rolled it back; run the write "
-                "again, and with several writers set hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL"
-            )
+        rollback = find_rollback(active, self.timeline, self.instant)
+        if rollback is not None or found is None or found.state is not expected:
+            raise rolled_back(self._entry, found, rollback, active)
 
-    def _finish(self) -> None:
-        self._gate.close()
-        self.markers.delete()
-        if self._heartbeat is not None:
-            self._heartbeat.stop()
+    def _finish(self) -> list[str]:
+        """Take away the traces of work; returns what went wrong with that. The next writer takes away what is left."""
+        warnings: list[str] = []
+        for step in self._last_steps():
+            try:
+                step()
+            except Exception as failure:
+                warnings.append(f"traces of {self._entry} are left to the next writer: {failure}")
+                _log.warning("%s", warnings[-1])
         self._finished = True
+        return warnings
+
+    def _last_steps(self) -> list[Callable[[], object]]:
+        steps: list[Callable[[], object]] = [self._gate.close, self.markers.delete]
+        if self._heartbeat is not None:
+            steps.append(self._heartbeat.stop)
+        return steps
 
     def __enter__(self) -> Self:
         return self
@@ -308,4 +415,4 @@ class Transaction:
             self.abort()
         except Exception as failure:
             _log.warning("%s is left to the next writer to roll back: %s", self._entry, failure)
-            self._fall_silent()
+            self._stop_heartbeat()

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.config import OPTIONS, Options, options
+from pyhudi.config.enums import IndexType, MergeMode, Operation, SortMode, TableType
 from pyhudi.config.option import NAMED
-from pyhudi.config.registry import ALIASES, canonical, is_known, spellings, suggest
-from pyhudi.config.values import IndexType, MergeMode, Operation, SortMode, TableType
+from pyhudi.config.option_registry import ALIASES, canonical, is_known, spellings, suggest
 from pyhudi.errors import ConfigError, InvalidOptionError, UnknownOptionWarning
 from pyhudi.hudi_table import HudiTable
 from tests.golden.expected import unpack

@@ -12,12 +12,12 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from pyhudi.format.log import LogOptions, LogSchema, LogSlice, LogWriter
-from pyhudi.merge.filegroup import FileSlice, SliceContext, read_slice
-from pyhudi.merge.ordering import type_of
-from pyhudi.merge.overlay import changed_rows, hidden_rows
+from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
+from pyhudi.merge.ordering_values import type_of
+from pyhudi.merge.row_replacement import changed_rows, replaced_rows
 from pyhudi.schema.arrow_avro import to_avro
-from pyhudi.schema.columns import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from pyhudi.schema.meta import add_meta_columns
+from pyhudi.schema.meta_columns import add_meta_columns
+from pyhudi.schema.meta_fields import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import open_storage
 
 SCHEMA = pa.schema([("id", pa.string()), ("o", pa.int64()), ("a", pa.string()), ("b", pa.int64())])
@@ -126,7 +126,7 @@ class Slice:
         """The same rows in two halves: those of the base file that stay, and those that come from the logs."""
         context = replace(context or SliceContext(self.storage, self.whole_schema, tuple(self.schema.names)), **changes)
         rows: list[dict[str, Any]] = []
-        hidden = hidden_rows(context, self.slice).tolist()
+        hidden = replaced_rows(context, self.slice).tolist()
         assert hidden == sorted(set(hidden))
         if self.base_path is not None:
             base = list(read_slice(context, replace(self.slice, log_paths=())))

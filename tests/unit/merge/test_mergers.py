@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import pyhudi
 from pyhudi import Records, choose
-from pyhudi.config.values import MergeMode
+from pyhudi.config.enums import MergeMode
 from pyhudi.errors import ConfigError, MergerError, UnsupportedTableError
-from pyhudi.merge.changes import Changes, fold_changes
-from pyhudi.merge.dedupe import Dedupe, dedupe
-from pyhudi.merge.final import merge_base
-from pyhudi.merge.fold import dense
-from pyhudi.merge.rules import Rules
-from pyhudi.table.merging import EVENT_TIME_STRATEGY, PAYLOAD_STRATEGY, MergeSettings
+from pyhudi.merge.base_file_merge import merge_base
+from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions
+from pyhudi.merge.modes.version_fold import dense
+from pyhudi.merge.sorted_deduplication import SortedDeduplicator, dedupe
+from pyhudi.table.config.merge_settings import EVENT_TIME_STRATEGY, PAYLOAD_STRATEGY, MergeSettings
 from pyhudi.testing import MergerTests, check_merger
 from tests.properties import examples
 from tests.unit.merge.mergers import Average, ByOrdering, First, Resurrecting, Total
@@ -90,17 +90,17 @@ def custom(strategy: str) -> MergeSettings:
 
 def test_an_unknown_merger_is_refused_with_the_way_out() -> None:
     with pytest.raises(UnsupportedTableError, match=r"strategy id abc-1, .*strategy_id is 'abc-1'.*register_merger"):
-        Rules.of_table(custom("abc-1"))
+        MergeRules.of_table(custom("abc-1"))
     payload = MergeSettings(MergeMode.CUSTOM, PAYLOAD_STRATEGY, payload_class="com.me.Mine")
     with pytest.raises(UnsupportedTableError, match=r"payload class com\.me\.Mine .*strategy_id is 'com\.me\.Mine'"):
-        Rules.of_table(payload)
+        MergeRules.of_table(payload)
 
 
 @pytest.mark.usefixtures("registered")
 def test_a_merger_is_found_by_its_id_in_any_case() -> None:
-    merger = Rules.of_table(custom(Total.strategy_id.upper())).merger
+    merger = MergeRules.of_table(custom(Total.strategy_id.upper())).merger
     assert isinstance(merger, Total)
-    travelled = pickle.loads(pickle.dumps(Rules.of_table(custom(Total.strategy_id))))
+    travelled = pickle.loads(pickle.dumps(MergeRules.of_table(custom(Total.strategy_id))))
     assert isinstance(travelled.merger, Total)
 
 
@@ -115,11 +115,11 @@ def test_ids_of_the_original_are_not_to_be_had() -> None:
         pyhudi.register_merger(Mine())
 
 
-def rows_of(rows: list[tuple[str, int, int | None, bool]]) -> Changes:
+def rows_of(rows: list[tuple[str, int, int | None, bool]]) -> RecordVersions:
     """Key, ordering value, n, delete."""
     batch = pa.RecordBatch.from_pylist([{"_hoodie_record_key": k, "ts": t, "n": n} for k, t, n, _ in rows], SCHEMA)
-    rules = Rules(("ts",), merger=Total())
-    return Changes.of(batch, np.array([d for *_, d in rows], dtype=bool), rules, SCHEMA)
+    rules = MergeRules(("ts",), merger=Total())
+    return RecordVersions.of(batch, np.array([d for *_, d in rows], dtype=bool), rules, SCHEMA)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 9), st.booleans()), min_size=1, max_size=40))
@@ -131,7 +131,7 @@ def test_versions_are_folded_in_their_order(history: list[tuple[str, int, bool]]
         expected[key] = None if delete or before is None else before + n
     record, _ = dense(np.array([ord(k) for k, *_ in history]))
     changes = rows_of([(k, 1, None if d else n, d) for k, n, d in history])
-    folded = fold_changes(changes, record, Rules(("ts",), merger=Total()))
+    folded = fold_record_versions(changes, record, MergeRules(("ts",), merger=Total()))
     got = zip(folded.rows.column(0).to_pylist(), folded.rows.column("n").to_pylist(), folded.is_delete, strict=True)
     assert {k: None if d else n for k, n, d in got} == expected
 
@@ -141,13 +141,13 @@ def test_base_rows_that_end_as_they_were_are_not_changed() -> None:
         [{"_hoodie_record_key": k, "ts": 5, "n": n} for k, n in (("a", 1), ("b", 2), ("c", 3))], SCHEMA
     )
     updates = rows_of([("a", 7, 10, False), ("b", 7, 0, False), ("c", 7, None, True)])
-    merged = merge_base(base, np.arange(3), updates, Rules(("ts",), merger=Total()))
+    merged = merge_base(base, np.arange(3), updates, MergeRules(("ts",), merger=Total()))
     assert merged.rows.to_pylist() == [
         {"_hoodie_record_key": "a", "ts": 7, "n": 11},
         {"_hoodie_record_key": "b", "ts": 7, "n": 2},
     ]
     assert (merged.changed.tolist(), merged.deleted.tolist()) == ([True, True, False], [False, False, True])
-    kept = merge_base(base, np.arange(2), updates.take(np.arange(2)), Rules(("ts",), merger=First()))
+    kept = merge_base(base, np.arange(2), updates.take(np.arange(2)), MergeRules(("ts",), merger=First()))
     assert kept.rows.slice(0, 2).to_pylist() == base.slice(0, 2).to_pylist()
     assert not kept.changed.any()
 
@@ -168,22 +168,24 @@ def test_a_merger_that_breaks_its_contract(result: object, message: str) -> None
 
     base = rows_of([("a", 1, 1, False), ("b", 1, 1, False)])
     with pytest.raises(MergerError, match=rf"the merger Broken \({First.strategy_id}\).*{message}"):
-        merge_base(base.rows, np.arange(2), base, Rules(("ts",), merger=Broken()))
+        merge_base(base.rows, np.arange(2), base, MergeRules(("ts",), merger=Broken()))
 
 
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.integers(0, 9), st.booleans()), max_size=30),
     st.integers(1, 8),
-    st.sampled_from([Rules(), Rules(("ts",)), Rules(("ts",), merger=Total())]),
+    st.sampled_from([MergeRules(), MergeRules(("ts",)), MergeRules(("ts",), merger=Total())]),
 )
 @settings(deadline=None)
-def test_deduping_in_batches_equals_one_fold(rows: list[tuple[str, int, int, bool]], size: int, rules: Rules) -> None:
+def test_deduping_in_batches_equals_one_fold(
+    rows: list[tuple[str, int, int, bool]], size: int, rules: MergeRules
+) -> None:
     names = ["k", "ts", "n", "gone"]
     batch = pa.RecordBatch.from_pydict(
         {name: [row[i] for row in rows] for i, name in enumerate(names)},
         schema=pa.schema([("k", pa.string()), ("ts", pa.int64()), ("n", pa.int32()), ("gone", pa.bool_())]),
     )
-    how = Dedupe(("k",), "gone", rules)
+    how = SortedDeduplicator(("k",), "gone", rules)
     whole = dedupe(batch, how)
     assert whole.column("k").to_pylist() == list(dict.fromkeys(row[0] for row in rows))
     ordered = batch.take(pa.array(sorted(range(len(rows)), key=lambda i: rows[i][0]), pa.int64()))

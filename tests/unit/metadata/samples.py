@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pyhudi.format.hfile import ENTRY_SCHEMA, HFileReader
+from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
 from pyhudi.format.log import BlockType, scan_blocks
 from tests.unit.format import golden
 

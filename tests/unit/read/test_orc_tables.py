@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pyhudi.format.orc import OrcFileWriter
+from pyhudi.format.base_file.orc import OrcFileWriter
 from pyhudi.hudi_table import HudiTable
-from pyhudi.read.file_schemas import file_schema
-from pyhudi.schema.meta import add_meta_columns
+from pyhudi.read.schema.file_schemas import file_schema
+from pyhudi.schema.meta_columns import add_meta_columns
 from tests.tables import HandMadeTable
 
 NOW = dt.datetime(2024, 7, 1, 12, 0, 0, 123456, dt.UTC)

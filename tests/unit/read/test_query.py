@@ -8,9 +8,10 @@ from datetime import date
 import pytest
 
 from pyhudi.config import Options
+from pyhudi.config.enums import QueryType
 from pyhudi.errors import ConfigError, InvalidOptionError, QueryError
-from pyhudi.read.query import Query, QueryType, glob_pattern
-from pyhudi.table.config import TableConfig
+from pyhudi.read.query import Query, glob_pattern
+from pyhudi.table.config.table_config import TableConfig
 
 TYPE = "hoodie.datasource.query.type"
 BEGIN = "hoodie.datasource.read.begin.instanttime"

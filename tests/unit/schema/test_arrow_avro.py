@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.config.values import PartialUpdateMode
+from pyhudi.config.enums import PartialUpdateMode
 from pyhudi.errors import SchemaError
-from pyhudi.format import avro, parquet
-from pyhudi.merge.rules import Rules
+from pyhudi.format.avro import container as avro
+from pyhudi.format.base_file import parquet
+from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.arrow_avro import decimal_size, default_value, from_avro, record_name, to_avro
 from pyhudi.schema.spark_json import from_spark_json, to_spark_json
-from pyhudi.schema.types import as_nullable, table_schema
+from pyhudi.schema.table_types import as_nullable, table_schema
 from tests.unit.format import golden
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "data" / "schemas-1.2.0.jsonl").open(encoding="utf-8")]
@@ -267,7 +268,7 @@ def test_defaults_are_values_of_the_column(avro: Any, default: Any, expected: An
     field = from_avro(json.dumps({"type": "record", "name": "r", "fields": fields})).field("c")
     found = default_value(field)
     assert (None if found is None else found.as_py()) == expected
-    rules = Rules(partial=PartialUpdateMode.IGNORE_DEFAULTS)
+    rules = MergeRules(partial=PartialUpdateMode.IGNORE_DEFAULTS)
     takes_part = rules.given(pa.array([expected, None], field.type), field)
     assert takes_part is not None
     assert takes_part.tolist() == [False, expected is not None]

@@ -7,6 +7,7 @@ clients, the protocol and the conditions are the real ones.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import urllib.request
@@ -53,6 +54,25 @@ class S3Server:
 
         for key in keys:
             s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(bucket, key, b"1")
+
+    @contextmanager
+    def losing_answers(self, *numbers: int) -> Iterator[None]:
+        """Let puts with these numbers (from 1) take effect and answer that the server has failed."""
+        from moto.s3 import responses
+
+        put, count = responses.S3Response.put_object, itertools.count(1)
+
+        def put_and_fail(response: Any) -> Any:
+            answer = put(response)
+            if next(count) in numbers:
+                return 503, {}, "slow down"
+            return answer
+
+        responses.S3Response.put_object = put_and_fail
+        try:
+            yield
+        finally:
+            responses.S3Response.put_object = put
 
     def new_bucket(self) -> str:
         """The name of a new, empty bucket."""

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from pyhudi.errors import AlreadyExistsError, ConfigError, StorageError
+from pyhudi.errors import AlreadyExistsError, ConfigError, PreconditionFailedError, StorageError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.storage.location import reason_of
+from pyhudi.storage.object_store_location import reason_of
 from tests.unit.storage.s3_server import S3Server
 from tests.unit.storage.suite import StorageTests, write_and_fail
 
@@ -46,6 +46,25 @@ def test_the_server_honours_conditions(s3: S3Server) -> None:
     storage.create("f", b"1")
     with pytest.raises(AlreadyExistsError):
         storage.create("f", b"1")
+
+
+def test_a_put_that_is_sent_twice_is_known_again(s3: S3Server) -> None:
+    storage = open_storage(f"s3://{s3.new_bucket()}", s3.options)
+    with s3.losing_answers(1):
+        storage.create("f", b"1")
+    found = storage.stat("f")
+    assert found is not None
+    with s3.losing_answers(1):
+        version = storage.replace("f", b"2", found.version)
+    assert storage.replace("f", b"3", version)
+    with s3.losing_answers(1):
+        assert storage.replace("g", b"", None)
+    # what somebody else has put with the same content is somebody else's
+    other = open_storage(storage.root, s3.options)
+    with pytest.raises(AlreadyExistsError), s3.losing_answers(1):
+        other.create("f", b"3")
+    with pytest.raises(PreconditionFailedError):
+        other.replace("f", b"3", version)
 
 
 def test_objects_are_where_others_look(s3: S3Server) -> None:

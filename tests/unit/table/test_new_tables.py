@@ -10,9 +10,9 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
-from pyhudi.table.config import TableConfig
-from pyhudi.table.metaclient import TableMetaClient
-from pyhudi.table.properties import CHECKSUM, is_intact
+from pyhudi.table.config.properties_text import CHECKSUM, is_intact
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "new_tables.json").read_text(encoding="utf-8"))
 CASES = [(release, name) for release, recorded in RECORDED.items() for name in recorded["cases"]]

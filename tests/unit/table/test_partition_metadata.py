@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pyhudi.config.values import FileFormat
+from pyhudi.config.enums import FileFormat
 from pyhudi.errors import CorruptTableError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.partition_metadata import (

@@ -10,11 +10,11 @@ import pytest
 
 from pyhudi.errors import LockError
 from pyhudi.storage import Lock
-from pyhudi.transaction.locks import LockProvider, Patience
+from pyhudi.transaction.locks.lock_provider import LockProvider, LockRetryPolicy
 
 #: gives a new owner of the same lock at each call
 Owners = Callable[[], LockProvider]
-QUICK = Patience(wait=0.1, tries=2, between=0.01, poll=0.02)
+QUICK = LockRetryPolicy(wait=0.1, tries=2, between=0.01, poll=0.02)
 
 
 class LockProviderTests:

@@ -10,14 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.format.filenames import base_file_name
+from pyhudi.format.file_names import base_file_name
 from pyhudi.storage import Storage, join_path
-from pyhudi.table.config import TableConfig
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, Layout, write_stats
-from pyhudi.timeline.generator import MAX_CLOCK_SKEW
+from pyhudi.timeline.instant_generator import MAX_CLOCK_SKEW
 from pyhudi.timeline.markers import IOType
-from pyhudi.transaction.outcome import Committed
+from pyhudi.transaction.commit_outcome import Committed
 from pyhudi.transaction.transaction import Transaction
+from pyhudi.write.handles.marked_file import MarkedFile
 
 OPTIONS = {MAX_CLOCK_SKEW: "0", "hoodie.metadata.enable": "false"}
 WITH_METADATA = OPTIONS | {"hoodie.metadata.enable": "true"}
@@ -90,8 +91,9 @@ class Write:
             for token in filter(None, (self.retried, self.token)):
                 name = base_file_name(file_id, token, tx.instant)
                 path = join_path(partition, name)
-                tx.markers.create(partition, name, IOType.CREATE)
+                marked = MarkedFile(tx.storage, tx.instant, partition, name, IOType.CREATE)
                 tx.storage.write(path, b"data")
+                marked.check()
             rows.append({"fileId": file_id, "path": path, "partitionPath": partition, "numInserts": 1, "numWrites": 1})
         replaced = None
         if self.replaced:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pyhudi.errors import CorruptTableError, MetadataTableError
-from pyhudi.metadata.files import FILES, list_from_metadata
-from pyhudi.metadata.home import metadata_timeline
-from pyhudi.metadata.sources import CACHE
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.metadata.trust import open_timeline
+from pyhudi.errors import CorruptTableError, MetadataTableAheadError, MetadataTableError
+from pyhudi.metadata.file_groups.hfile_sources import CACHE
+from pyhudi.metadata.metadata_layout import FILES, metadata_timeline
+from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
+from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.metadata.reader.metadata_timeline import open_timeline
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.table_files import TableFiles
 from pyhudi.storage import Storage
-from pyhudi.table.config import TableConfig
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.partition_metadata import write_partition_metadata
-from pyhudi.timeline.instants import Action
-from pyhudi.timeline.metadata import CommitMetadata, write_stats
+from pyhudi.timeline import ActiveTimeline, Layout
+from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.instant import Action
 from tests.unit.transaction.tables import (
     MULTI_WRITER,
     OPTIONS,
@@ -28,7 +33,7 @@ from tests.unit.transaction.tables import (
     data_files,
     make_table,
 )
-from tests.unit.transaction.test_kill import deaths, opened
+from tests.unit.transaction.test_writer_death import deaths, opened
 
 PARTITIONED = {"hoodie.table.partition.fields": "p", "hoodie.table.recordkey.fields": "id"}
 
@@ -273,3 +278,41 @@ def test_a_partition_that_is_half_built(folder: Path, version: int) -> None:
     assert listed(storage) == named(storage)
     assert not TableConfig.load(storage).metadata_partitions_inflight
     assert not storage.list(".hoodie/metadata/record_index").num_rows
+
+
+def test_a_reader_whose_timeline_is_older_than_a_compaction(
+    folder: Path, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has seen a write pending that the metadata table has been compacted with since: it looks again."""
+    storage = opened(folder)
+    tx = write().begin(storage)
+    metadata = write().write_files(tx)
+    stale = PinnedTable(storage, TableConfig.load(storage), active(storage))
+    assert tx.instant in {i.requested for i in stale.active.timeline.pending()}
+    tx.commit(metadata)
+    CACHE.clear()
+    config = TableConfig.load(storage)
+    stale = replace(stale, config=config)
+    known = list_from_metadata(MetadataTable.open(storage, config, stale.active))[0]
+    assert not known.num_rows, "what is pending is not seen"
+    while not metadata_timeline(storage, version).timeline.completed().of_actions(Action.COMMIT):
+        write().run(storage)
+    with pytest.raises(MetadataTableAheadError, match="look again"):
+        MetadataTable.open(storage, config, stale.active)
+    looks = [stale.active, stale.active]
+    load = ActiveTimeline.load
+
+    def behind_at_first(storage: Storage, layout: Layout) -> ActiveTimeline:
+        return looks.pop() if looks and not layout.folder.startswith(".hoodie/metadata") else load(storage, layout)
+
+    monkeypatch.setattr(ActiveTimeline, "load", behind_at_first)
+    assert MetadataTable.open_now(storage, config)
+    assert not looks
+    monkeypatch.undo()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        files = TableFiles(stale)
+    assert files.source == "the metadata table"
+    assert files.table.active.timeline.completed().find(tx.instant)
+    CACHE.clear()
+    assert set(files.list(storage, None)[0]["path"].to_pylist()) == named(storage)

@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi.errors import AlreadyExistsError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.storage.faults import WRITES, Fault, FaultyStorage, Killed
+from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from tests.unit.storage.s3_server import S3Server, running_s3_server
 from tests.unit.transaction.tables import Write, active, add_metadata_table, check_clean, make_table
 
@@ -54,7 +54,7 @@ def test_requests(storage: Storage):
     tx.commit(metadata)
     commit = [name for name, _ in watched.operations[done:]]
     assert len(begin) <= 8, begin
-    assert len(commit) <= 8, commit
+    assert len(commit) <= 9, commit  # the last but two: whether somebody has begun to roll it back
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -14,10 +14,10 @@ import pytest
 from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.storage import Storage, open_storage
-from pyhudi.table.config import TableConfig
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.partition_metadata import write_partition_metadata
-from pyhudi.timeline.metadata import CommitMetadata, write_stats
-from pyhudi.transaction.outcome import Committed
+from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.transaction.commit_outcome import Committed
 from tests.unit.transaction.tables import WITH_METADATA, Write, make_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("a", pa.int32()), ("b", pa.int32())])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pyhudi.storage import open_storage
-from pyhudi.transaction.outcome import Committed
+from pyhudi.transaction.commit_outcome import Committed
 from tests.unit.transaction.tables import MULTI_WRITER, Write, active, check_clean, make_table
 
 WRITERS, WRITES = 3, 4

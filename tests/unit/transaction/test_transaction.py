@@ -9,13 +9,13 @@ import pytest
 
 from pyhudi.errors import AlreadyExistsError, ConflictError, InvalidOptionError, StorageError, TransactionError
 from pyhudi.storage import Storage
-from pyhudi.storage.faults import Fault, FaultyStorage
-from pyhudi.table.config import TableConfig
+from pyhudi.storage.fault_injection import Fault, FaultyStorage
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline import CommitMetadata, Instant, State, write_stats
+from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.heartbeat import heartbeat_path
 from pyhudi.timeline.markers import IOType
-from pyhudi.timeline.plans import decode_record, encode_record
-from pyhudi.transaction.outcome import Committed, Conflicted
+from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.transaction import Transaction
 from tests.unit.transaction.tables import (
     MULTI_WRITER,

@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-from pyhudi.format.log.avroblock import avro_datums
-from pyhudi.format.log.block import DATA_BLOCKS, MAGIC, ROLLBACK_COMMAND, BlockType, Header, LogBlock
-from pyhudi.format.log.deletes import decode_deletes, delete_schema
-from pyhudi.format.log.ordering import NATURAL_COLUMN
-from pyhudi.format.log.records import count_records, decode_records
-from pyhudi.format.log.scan import scan_blocks
-from pyhudi.format.log.target import LogFile, LogOptions, LogSchema, LogSlice
-from pyhudi.format.log.writer import LogWriter
+from pyhudi.format.log.block_scanner import scan_blocks
+from pyhudi.format.log.decoding.avro_block import avro_datums
+from pyhudi.format.log.decoding.data_block import count_records, decode_records
+from pyhudi.format.log.decoding.delete_block import decode_deletes, delete_schema
+from pyhudi.format.log.delete_ordering import NATURAL_COLUMN
+from pyhudi.format.log.log_block import DATA_BLOCKS, MAGIC, ROLLBACK_COMMAND, BlockType, Header, LogBlock
+from pyhudi.format.log.log_options import LogFile, LogOptions, LogSchema, LogSlice
+from pyhudi.format.log.log_writer import LogWriter
 
 __all__ = [
     "DATA_BLOCKS",

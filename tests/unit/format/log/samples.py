@@ -15,7 +15,7 @@ import fastavro
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from pyhudi.format.filenames import parse_names
+from pyhudi.format.file_names import parse_names
 from pyhudi.format.log import MAGIC
 from pyhudi.schema.arrow_avro import to_avro
 from tests.unit.format import golden

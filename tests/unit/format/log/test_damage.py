@@ -29,12 +29,12 @@ from pyhudi.format.log import (
     decode_records,
     scan_blocks,
 )
-from pyhudi.format.log.avroblock import decode_avro
+from pyhudi.format.log.decoding.avro_block import decode_avro
 from pyhudi.schema.arrow_avro import to_avro
 from tests.cases import seldom
+from tests.unit.format.log.decoding.test_delete_block import decoded, delete_list, several, wrapped
 from tests.unit.format.log.samples import block, datums_of, framed
-from tests.unit.format.log.test_deletes import decoded, delete_list, several, wrapped
-from tests.unit.format.log.test_writer import Folder
+from tests.unit.format.log.test_log_writer import Folder
 
 ROWS = pa.schema([("_hoodie_record_key", pa.string()), ("n", pa.int64()), ("l", pa.list_(pa.float64()))])
 ORDERING = pa.schema([("n", pa.int64())])

@@ -1,0 +1,207 @@
+"""Avro containers and schemas of Hudi's timeline files.
+
+Apache Hudi keeps one record per file, in an Avro object container whose header holds ``avro.schema`` and nothing
+else: the ``avro.codec`` entry is left out, which means "null". General Avro libraries write the entry, so the few
+header bytes are put together here and only the record itself is left to fastavro.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import fastavro
+from fastavro.schema import SchemaParseException
+
+from pyhudi.errors import FormatError
+from pyhudi.format.varint import unsigned
+
+MAGIC = b"Obj\x01"
+"""The first four bytes of every Avro object container."""
+
+SYNC_SIZE = 16
+
+AvroSchema: TypeAlias = dict[str, Any]
+
+_JAVA_STRING = {"avro.java.string": "String"}
+
+
+def is_container(data: bytes) -> bool:
+    """Return True if the bytes begin like an Avro object container."""
+    return data[:4] == MAGIC
+
+
+def encode_long(value: int) -> bytes:
+    """Return Avro's zigzag variable-length form of a 64-bit integer."""
+    return unsigned((value << 1) ^ (value >> 63))
+
+
+@functools.cache
+def _schema_text(name: str) -> str:
+    folder = importlib.resources.files("pyhudi.format") / "avsc"
+    file = folder / f"{name}.avsc"
+    if not file.is_file():
+        known = ", ".join(sorted(p.name.removesuffix(".avsc") for p in folder.iterdir() if p.name.endswith(".avsc")))
+        raise FormatError(f"no Avro schema named {name!r} is part of Hudi's format; there are: {known}")
+    return file.read_text(encoding="utf-8")
+
+
+def load_schema(name: str) -> AvroSchema:
+    """Return a schema of the format by file name without suffix, e.g. ``HoodieCommitMetadata.v8-v9``.
+
+    A suffix (``.v6``, ``.v8-v9``) names the table versions that use the schema; none means that all of them do.
+    The caller owns the returned dict.
+    """
+    schema: AvroSchema = json.loads(_schema_text(name))
+    return schema
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str) -> Any:
+    """Parse a schema once per text; fastavro's own parsed form is opaque."""
+    try:
+        return fastavro.parse_schema(json.loads(text), named_schemas={})
+    except (SchemaParseException, ValueError, KeyError, TypeError) as e:
+        raise FormatError(f"not an Avro schema: {e}") from e
+
+
+def schema_json(schema: AvroSchema | str) -> str:
+    """Return the schema as compact JSON text, the form that files carry."""
+    return schema if isinstance(schema, str) else json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+
+
+def with_java_strings(schema: Any) -> Any:
+    """Return the schema with the property by which Avro for Java gives its own strings to who reads the data.
+
+    Apache Hudi's classes have it; where it is missing from a file, its readers of archived timelines fail.
+    """
+    if schema == "string":
+        return {"type": "string", **_JAVA_STRING}
+    if isinstance(schema, list):
+        return [with_java_strings(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {key: with_java_strings(schema[key]) for key in ("items", "values") if key in schema}
+    if "fields" in schema:
+        inner["fields"] = [field | {"type": with_java_strings(field["type"])} for field in schema["fields"]]
+    return schema | inner | (_JAVA_STRING if schema["type"] in ("map", "string") else {})
+
+
+def encode_record(schema: AvroSchema | str, record: Mapping[str, Any]) -> bytes:
+    """Return one record as Avro binary without any header."""
+    buffer = io.BytesIO()
+    try:
+        fastavro.schemaless_writer(buffer, _parsed(schema_json(schema)), record)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as e:
+        raise FormatError(f"the record does not fit its Avro schema: {e}") from e
+    return buffer.getvalue()
+
+
+def decode_record(
+    schema: AvroSchema | str,
+    data: bytes,
+    reader_schema: AvroSchema | str | None = None,
+    *,
+    named_unions: bool = False,
+) -> Any:
+    """Return the record that ``data`` (Avro binary, no header) holds.
+
+    With ``named_unions``, records that stand in unions of several types come as pairs of their type's name and value.
+    """
+    reader = None if reader_schema is None else _parsed(schema_json(reader_schema))
+    buffer = io.BytesIO(data)
+    try:
+        record = fastavro.schemaless_reader(
+            buffer, _parsed(schema_json(schema)), reader, return_record_name=named_unions
+        )
+    except FormatError:
+        raise
+    except Exception as e:  # fastavro lets whatever the broken bytes provoke escape
+        raise FormatError(f"Avro record of {len(data)} bytes cannot be decoded: {type(e).__name__}: {e}") from e
+    if buffer.tell() != len(data):
+        raise FormatError(f"Avro record ends after {buffer.tell()} of {len(data)} bytes")
+    return record
+
+
+def write_container(schema: AvroSchema | str, records: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return an Avro object container as Apache Hudi writes its timeline files: one block, no codec entry."""
+    text = schema_json(schema)
+    bodies = [encode_record(text, record) for record in records]
+    key, value = b"avro.schema", text.encode()
+    sync = os.urandom(SYNC_SIZE)
+    out = bytearray(MAGIC)
+    out += encode_long(1)
+    out += encode_long(len(key)) + key
+    out += encode_long(len(value)) + value
+    out += encode_long(0)
+    out += sync
+    if bodies:
+        body = b"".join(bodies)
+        out += encode_long(len(bodies)) + encode_long(len(body)) + body + sync
+    return bytes(out)
+
+
+def read_container(data: bytes, reader_schema: AvroSchema | str | None = None) -> tuple[AvroSchema, list[Any]]:
+    """Return the writer's schema and all records of an Avro object container.
+
+    ``reader_schema`` resolves the records to another version of the schema, by field names and defaults.
+
+    Raises:
+        FormatError: the bytes are not a complete container.
+    """
+    if not is_container(data):
+        raise FormatError(f"not an Avro container: it starts with {data[:4]!r} instead of {MAGIC!r}")
+    resolve = None if reader_schema is None else _parsed(schema_json(reader_schema))
+    try:
+        reader = fastavro.reader(io.BytesIO(data), reader_schema=resolve)
+        schema: AvroSchema = json.loads(reader.metadata["avro.schema"])
+        _check_bounded(schema)
+        records = list(reader)
+    except FormatError:
+        raise
+    except Exception as e:  # fastavro lets whatever the broken bytes provoke escape
+        raise FormatError(f"Avro container of {len(data)} bytes cannot be read: {type(e).__name__}: {e}") from e
+    return schema, records
+
+
+def _check_bounded(schema: Any) -> None:
+    """Refuse a schema of which a few damaged bytes can hold any number of values, because each of them takes none.
+
+    A record whose ``fields`` are missing is such a type, and fastavro takes it as it is.
+    """
+    if not _takes_bytes(schema):
+        raise FormatError("the Avro schema of the container describes records without any content")
+    for item in _array_items(schema):
+        if not _takes_bytes(item):
+            raise FormatError(f"the Avro schema of the container has an array of values without any content: {item}")
+
+
+def _takes_bytes(schema: Any) -> bool:
+    """True if every value of the type takes at least one byte."""
+    if not isinstance(schema, dict):
+        return bool(schema != "null")
+    kind = schema.get("type")
+    if kind in ("record", "error"):
+        return any(_takes_bytes(field["type"]) for field in schema.get("fields", ()))
+    if kind == "fixed":
+        return bool(schema["size"] > 0)
+    return _takes_bytes(kind)
+
+
+def _array_items(schema: Any) -> Iterator[Any]:
+    """The item types of all arrays in a schema."""
+    if isinstance(schema, list):
+        for branch in schema:
+            yield from _array_items(branch)
+    if isinstance(schema, dict):
+        if schema.get("type") == "array":
+            yield schema["items"]
+        for key in ("type", "items", "values"):
+            yield from _array_items(schema.get(key))
+        for field in schema.get("fields", ()):
+            yield from _array_items(field["type"])

@@ -1,0 +1,121 @@
+"""Runs of Avro records into Arrow columns.
+
+The fast way hands them, as an Avro container in memory, to polars (an optional package), whose decoder makes columns
+straight from the bytes. The general way is fastavro's, a Python object a value. Both read the same layout
+(`pyhudi.format.avro.binary_layout`), and from there on all is the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import io
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+
+from pyhudi.errors import FormatError
+from pyhudi.format.avro.container import MAGIC, SYNC_SIZE, encode_long
+
+_SYNC = b"\0" * SYNC_SIZE
+
+
+@functools.cache
+def _polars() -> Any | None:
+    try:
+        return importlib.import_module("polars")
+    except ImportError:
+        return None
+
+
+def has_fast_decoder() -> bool:
+    """Return True if polars is installed."""
+    return _polars() is not None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordProjection:
+    """A field to decode: the Arrow type of its raw values, and what makes them of fastavro's (None: nothing to do)."""
+
+    raw: pa.DataType
+    unwrap: Callable[[Any], Any] | None = None
+
+
+def decode_columns(
+    record: Mapping[str, Any],
+    body: memoryview,
+    count: int,
+    columns: Mapping[str, RecordProjection],
+    *,
+    fast: bool = True,
+) -> dict[str, pa.Array]:
+    """Decode ``count`` records that lie one after another.
+
+    ``record`` is an Avro record of plain types and ``columns`` the wanted ones of its fields. With ``fast`` false,
+    polars is not used; it must be false where the record has unions of several types.
+
+    Raises:
+        FormatError: the bytes are no such records. Whether they end with the last record is for the caller to check.
+    """
+    polars = _polars() if fast else None
+    if polars is None:
+        return _with_fastavro(record, body, count, columns)
+    return _with_polars(polars, record, body, count, columns)
+
+
+def _container(schema: Mapping[str, Any], body: memoryview, count: int) -> bytes:
+    text = json.dumps(schema).encode()
+    head = [MAGIC, encode_long(1), encode_long(11), b"avro.schema", encode_long(len(text)), text, encode_long(0), _SYNC]
+    return b"".join([*head, encode_long(count), encode_long(len(body)), body, _SYNC])
+
+
+def _with_polars(
+    polars: Any, record: Mapping[str, Any], body: memoryview, count: int, columns: Mapping[str, RecordProjection]
+) -> dict[str, pa.Array]:
+    try:
+        frame = polars.read_avro(io.BytesIO(_container(record, body, count)), columns=list(columns))
+    except Exception as e:
+        raise FormatError(f"{count} Avro records in {len(body)} bytes cannot be decoded: {e}") from e
+    except BaseException as e:
+        # polars panics on some broken bytes, and its panics are no Exceptions
+        if type(e).__name__ != "PanicException":
+            raise
+        raise FormatError(f"{count} Avro records in {len(body)} bytes cannot be decoded: {e}") from None
+    if frame.height != count:
+        raise FormatError(f"{frame.height} instead of {count} Avro records in {len(body)} bytes")
+    table = frame.to_arrow(compat_level=polars.CompatLevel.oldest())
+    return {name: _as_raw(_flat(table[name]), wanted.raw) for name, wanted in columns.items()}
+
+
+def _with_fastavro(
+    record: Mapping[str, Any], body: memoryview, count: int, columns: Mapping[str, RecordProjection]
+) -> dict[str, pa.Array]:
+    try:
+        data = io.BytesIO(_container(record, body, count))
+        rows = list(fastavro.reader(data, return_record_name=True, return_record_name_override=True))
+        if len(rows) != count:
+            raise FormatError(f"{len(rows)} instead of {count} Avro records in {len(body)} bytes")
+        return {name: pa.array(_values(rows, name, wanted.unwrap), wanted.raw) for name, wanted in columns.items()}
+    except FormatError:
+        raise
+    except Exception as e:  # fastavro lets whatever the broken bytes provoke escape
+        raise FormatError(
+            f"{count} Avro records in {len(body)} bytes cannot be decoded: {type(e).__name__}: {e}"
+        ) from e
+
+
+def _values(rows: list[dict[str, Any]], name: str, unwrap: Callable[[Any], Any] | None) -> list[Any]:
+    return [row[name] for row in rows] if unwrap is None else [unwrap(row[name]) for row in rows]
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _as_raw(array: pa.Array, raw: pa.DataType) -> pa.Array:
+    """The values with 32-bit offsets, which is what tables have; the bytes stay where they are."""
+    return array if array.type == raw else array.cast(raw)

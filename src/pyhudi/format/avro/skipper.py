@@ -1,0 +1,149 @@
+"""Avro records of a binary array gone over in step: values are passed over, and the items of maps and lists found, for
+all records at once.
+
+Only the items of long maps and lists are found one by one where few records have many of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pyhudi.errors import FormatError
+from pyhudi.format.avro.buffer_cursors import BufferCursors
+from pyhudi.format.avro.type_tree import Array, AvroType, Fixed, Map, Primitive, Record, Union, is_null
+
+Ints = npt.NDArray[np.int64]
+
+TEXT = Primitive("string", pa.string())
+"""Type of the keys of maps."""
+_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+_FEW = 64
+"""With fewer records than this, their items are found one by one."""
+
+
+def skip(avro: AvroType, places: BufferCursors) -> None:
+    """Skip a value of every record."""
+    match avro:
+        case Primitive("string" | "bytes"):
+            places.skip(places.sizes())
+        case Primitive("int" | "long"):
+            places.varints()
+        case Primitive():
+            places.skip(np.full(len(places), _SIZES[avro.name], np.int64))
+        case Fixed():
+            places.skip(np.full(len(places), avro.size, np.int64))
+        case Record():
+            for _, member in avro.fields:
+                skip(member, places)
+        case Union():
+            branches = places.branches(len(avro.branches))
+            for number, inner in avro.values:
+                pass_over(inner, places, rows_with(branches, number, len(places)))
+        case Map():
+            items_of((TEXT, avro.values), places)
+        case Array():
+            items_of((avro.items,), places)
+        case _:
+            raise FormatError(f"Avro values of type {avro.arrow} are not decoded in step")
+
+
+def pass_over(avro: AvroType, places: BufferCursors, rows: Ints | None) -> None:
+    """Skip a value of some rows (None: of all)."""
+    if rows is None:
+        skip(avro, places)
+    elif len(rows):
+        some = places.some(rows)
+        skip(avro, some)
+        places.move(rows, some)
+
+
+def rows_with(branches: int | Ints, number: int, count: int) -> Ints | None:
+    """The rows that have that branch; None: all."""
+    if isinstance(branches, int):
+        return None if branches == number or not count else np.empty(0, np.int64)
+    return np.flatnonzero(branches == number)
+
+
+def items_of(item: tuple[AvroType, ...], places: BufferCursors) -> tuple[BufferCursors, Ints]:
+    """Return the offsets at which the items of each record's list or map begin, in order, and the numbers of items.
+
+    ``item`` are the types of an item, one after another.
+    """
+    sizes = np.zeros(len(places), np.int64)
+    found: list[Ints] = []
+    owners: list[Ints] = []
+    active = np.arange(len(places))
+    while len(active):
+        some = places.some(active)
+        counts = some.varints()
+        with_size = np.flatnonzero(counts < 0)
+        if len(with_size):
+            # such a block says its bytes, too
+            sized = some.some(with_size)
+            sized.varints()
+            some.move(with_size, sized)
+            counts = np.abs(counts)
+        places.move(active, some)
+        going = counts > 0
+        active, counts = active[going], counts[going]
+        sizes[active] += counts
+        _check_counts(places, active, counts)
+        _walk(item, places, active, counts, found, owners)
+    if not found:
+        return places.some(np.empty(0, np.int64)), sizes
+    owner, start = np.concatenate(owners), np.concatenate(found)
+    order = np.argsort(owner, kind="stable")
+    return places.at(start[order], owner[order]), sizes
+
+
+def _check_counts(places: BufferCursors, active: Ints, counts: Ints) -> None:
+    if len(active) and (counts > places.left(active)).any():
+        raise FormatError("a list in an Avro record has more items than the record has bytes")
+
+
+def _walk(
+    item: tuple[AvroType, ...], places: BufferCursors, active: Ints, counts: Ints, found: list[Ints], owners: list[Ints]
+) -> None:
+    """Walk over one block of items of the ``active`` records; record the start of each item and its record."""
+    shape = _shape(item)
+    while len(active):
+        if shape is not None and len(active) < _FEW:
+            for row, count in zip(active.tolist(), counts.tolist(), strict=True):
+                starts = places.walk(row, count, shape)
+                found.append(starts)
+                owners.append(np.full(count, row))
+            return
+        some = places.some(active)
+        found.append(some.positions())
+        owners.append(active)
+        for avro in item:
+            skip(avro, some)
+        places.move(active, some)
+        counts = counts - 1
+        going = counts > 0
+        active, counts = active[going], counts[going]
+
+
+def _shape(item: tuple[AvroType, ...]) -> str | None:
+    """Kinds of the values to skip: ``t`` a text, ``v`` a number, ``b`` a byte. None for anything else."""
+    shape = ""
+    for avro in item:
+        match avro:
+            case Record():
+                inner = _shape(tuple(member for _, member in avro.fields))
+            case Primitive("string" | "bytes"):
+                inner = "t"
+            case Primitive("int" | "long"):
+                inner = "v"
+            case Primitive("boolean"):
+                inner = "b"
+            case Primitive() if not is_null(avro):
+                inner = "b" * _SIZES[avro.name]
+            case _:
+                return None
+        if inner is None:
+            return None
+        shape += inner
+    return shape

@@ -1,0 +1,115 @@
+"""Footers of base files: their keys, what they say of record keys, and how that is found while rows are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError, RecordKeyError
+from pyhudi.format import bloom_filter as bloom
+
+AVRO_SCHEMA_KEY = "parquet.avro.schema"
+WRITER_MODEL_KEY = "writer.model.name"
+BLOOM_KEY = "org.apache.hudi.bloomfilter"
+OLD_BLOOM_KEY = "com.uber.hoodie.bloomfilter"
+BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
+MIN_KEY = "hoodie_min_record_key"
+MAX_KEY = "hoodie_max_record_key"
+
+
+@dataclass(frozen=True, slots=True)
+class BloomOptions:
+    """Settings of the bloom filter of a base file (`hoodie.index.bloom.*`, `hoodie.bloom.index.filter.*`)."""
+
+    num_entries: int = bloom.DEFAULT_ENTRIES
+    fpp: float = bloom.DEFAULT_FPP
+    dynamic_max: int = bloom.DEFAULT_MAX_ENTRIES
+    kind: str = bloom.DYNAMIC
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """Entries that Hudi keeps in the footer of a base file; absent entries are None.
+
+    ``schema`` is the file's Arrow schema; ``metadata`` the format's own description (``pyarrow.parquet.FileMetaData``
+    for parquet, None for ORC).
+    """
+
+    num_rows: int
+    schema: pa.Schema
+    avro_schema: str | None
+    min_key: str | None
+    max_key: str | None
+    bloom_type: str | None
+    bloom_text: bytes | None
+    metadata: Any
+
+    def bloom_filter(self) -> bloom.BloomFilter | None:
+        """Return the bloom filter, or None if the file has none."""
+        if self.bloom_text is None:
+            return None
+        # files of the first releases have a filter and no type code: it is the simple one
+        return bloom.BloomFilter.parse(self.bloom_text, self.bloom_type or bloom.SIMPLE)
+
+
+class KeyRecorder:
+    """Takes the record keys of a file as they are written and makes the footer entries of them.
+
+    ``earlier`` is the footer of the file that is rewritten: if it can, the bloom filter goes on with that file's, so
+    that the keys of its rows need not be hashed again. Keys that are deleted meanwhile stay in it, which makes it pass
+    more than need be and never wrong.
+    """
+
+    def __init__(self, options: BloomOptions, earlier: Footer | None = None) -> None:
+        self._kind = options.kind
+        self._builder = bloom.BloomBuilder(options.num_entries, options.fpp, options.dynamic_max, options.kind)
+        self._min: bytes | None = None
+        self._max: bytes | None = None
+        known = earlier.bloom_filter() if earlier is not None and earlier.bloom_type == self._kind else None
+        self._resumed = earlier is not None and known is not None and self._builder.resume(known, earlier.num_rows)
+
+    def add(self, keys: pa.Array | pa.ChunkedArray, *, old: bool = False) -> None:
+        """Add the keys of the next rows; ``old``: the file that is rewritten has them."""
+        if keys.null_count:
+            raise RecordKeyError(f"{keys.null_count} of {len(keys)} records have no record key")
+        if len(keys) == 0:
+            return
+        if not (old and self._resumed):
+            self._builder.add(keys)
+        span = pc.min_max(keys.cast(pa.binary()))
+        low, high = span["min"].as_py(), span["max"].as_py()
+        self._min = low if self._min is None else min(self._min, low)
+        self._max = high if self._max is None else max(self._max, high)
+
+    @property
+    def min_key(self) -> str | None:
+        """The least key so far."""
+        return None if self._min is None else self._min.decode()
+
+    @property
+    def max_key(self) -> str | None:
+        """The greatest key so far."""
+        return None if self._max is None else self._max.decode()
+
+    def footer(self) -> dict[str, str]:
+        """Return the footer entries; a file without rows has no key range, as the original writes it."""
+        entries = {BLOOM_KEY: self._builder.finish().serialize(), BLOOM_TYPE_KEY: self._kind}
+        if self._min is not None and self._max is not None:
+            entries |= {MIN_KEY: self._min.decode(), MAX_KEY: self._max.decode()}
+        return entries
+
+
+def as_text(entries: dict[bytes, bytes], key: str) -> str | None:
+    """Return a footer entry as text.
+
+    Raises:
+        FormatError: it is not UTF-8.
+    """
+    value = entries.get(key.encode())
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError as e:
+        raise FormatError(f"footer entry {key!r} is not UTF-8: {e}") from e

@@ -1,0 +1,291 @@
+"""Least and greatest values of the columns of a file, for the metadata table's column statistics.
+
+Parquet keeps them in its footer, so that nothing has to be looked at twice. What the footer does not tell right is
+found from the rows: NaN, which Parquet leaves out and Spark takes for the greatest of all numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import SchemaMismatchError
+from pyhudi.schema.type_conversion import convert
+
+COUNTS = ("values", "nulls", "size", "plain")
+
+
+def bounds_type(columns: pa.Schema) -> pa.DataType:
+    """The type of a file's bounds: a struct with a field for each column (dotted names are leaves of structs), null
+    where nothing is known of the column.
+
+    ``min`` and ``max`` have the column's type and are null without any value; ``values`` counts rows, ``nulls`` those
+    without a value; ``size`` and ``plain`` are the column's bytes in the file, compressed and not (0: not known).
+    """
+    return pa.struct([pa.field(field.name, _column_type(field.type)) for field in columns])
+
+
+def unknown_columns(bounds: pa.StructArray) -> list[str]:
+    """The columns of one file's bounds of which nothing is known."""
+    return [field.name for i, field in enumerate(bounds.type) if bounds.field(i).null_count]
+
+
+def flat_schema(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    """Columns by (dotted) name with their types; those that the schema does not have are left out."""
+    found = []
+    for name in names:
+        kind = leaf_type(schema, name)
+        if kind is not None:
+            found.append(pa.field(name, kind))
+    return pa.schema(found)
+
+
+def leaf_type(schema: pa.Schema, name: str) -> pa.DataType | None:
+    """The type of a column, or of a leaf of nested structs (``a.b``)."""
+    if name in schema.names:
+        return schema.field(name).type
+    first, _, rest = name.partition(".")
+    if not rest or first not in schema.names or not pa.types.is_struct(schema.field(first).type):
+        return None
+    return leaf_type(pa.schema(list(schema.field(first).type)), rest)
+
+
+class BoundsRecorder:
+    """Takes the rows of a file as they are written, and tells the bounds of its columns.
+
+    ``columns`` are those wanted, with plain types. ``constants`` are columns that the rows do not have: the text that
+    is in every row.
+    """
+
+    def __init__(self, columns: pa.Schema, constants: Mapping[str, str | None] | None = None) -> None:
+        self._columns = columns
+        self._constants = constants or {}
+        self._rows = 0
+        self._nulls: dict[str, int] = {}
+        self._spans: dict[str, list[pa.Scalar]] = {}
+
+    def add(self, rows: pa.RecordBatch | pa.Table) -> None:
+        """Take the next rows; columns that are missing (and no constants) stay unknown."""
+        if rows.num_rows == 0:
+            return
+        self._rows += rows.num_rows
+        for field in self._columns:
+            if field.name in self._constants:
+                continue
+            column = leaf_column(rows, field.name)
+            if column is None or not _has_order_of(column.type, field.type):
+                continue
+            self._nulls[field.name] = self._nulls.get(field.name, 0) + column.null_count
+            if column.null_count < len(column):
+                self._spans.setdefault(field.name, []).extend(_span(column, field.type))
+
+    def finish(self) -> pa.StructArray:
+        """The bounds of all rows (one row of `bounds_type`)."""
+        found = {field.name: self._column(field) for field in self._columns}
+        return struct_of(self._columns, {name: value for name, value in found.items() if value is not None})
+
+    def _column(self, field: pa.Field) -> dict[str, Any] | None:
+        counts = {"values": self._rows, "nulls": 0, "size": 0, "plain": 0}
+        if field.name in self._constants:
+            value = pa.array([self._constants[field.name] if self._rows else None], field.type)
+            return {"min": value, "max": value, **counts, "nulls": value.null_count * self._rows}
+        if self._rows and field.name not in self._nulls:
+            return None
+        spans = self._spans.get(field.name)
+        if not spans:
+            none = pa.nulls(1, field.type)
+            return {"min": none, "max": none, **counts, "nulls": self._nulls.get(field.name, 0)}
+        return {**_ends(pa.array(spans, field.type)), **counts, "nulls": self._nulls[field.name]}
+
+
+class NanDetector:
+    """Detector of the columns of a file that hold NaN (``found``) or -0.0 (``zeros``), among those (``schema``), and
+    their leaves, that can."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.columns = frozenset(float_leaves(schema))
+        self.found: set[str] = set()
+        self.zeros: set[str] = set()
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take the next rows."""
+        for name in self.columns - (self.found & self.zeros):
+            column = leaf_column(rows, name)
+            if column is None:
+                continue
+            if name not in self.found and pc.any(pc.is_nan(column)).as_py():
+                self.found.add(name)
+            if name not in self.zeros and pc.any(_is_negative_zero(column)).as_py():
+                self.zeros.add(name)
+
+
+def _is_negative_zero(column: pa.Array) -> pa.BooleanArray:
+    """Mask of the floating-point numbers that are -0.0: only the sign bit is set."""
+    width = column.type.bit_width
+    return pc.equal(column.view(f"int{width}"), pa.scalar(-(2 ** (width - 1)), f"int{width}"))
+
+
+def float_leaves(fields: Iterable[pa.Field], path: str = "") -> Iterator[str]:
+    """The names of columns with floating-point numbers, and of such leaves of nested structs (``a.b``)."""
+    for field in fields:
+        if pa.types.is_floating(field.type):
+            yield path + field.name
+        elif pa.types.is_struct(field.type):
+            yield from float_leaves(field.type, f"{path}{field.name}.")
+
+
+def leaf_column(rows: pa.RecordBatch | pa.Table, name: str) -> pa.Array | pa.ChunkedArray | None:
+    """A column, or a leaf of nested structs; None if the rows have no such column."""
+    names = rows.schema.names
+    if name in names:
+        return rows.column(name)
+    first, _, rest = name.partition(".")
+    if not rest or first not in names or not pa.types.is_struct(rows.schema.field(first).type):
+        return None
+    struct = rows.column(first)
+    flat = struct.combine_chunks() if isinstance(struct, pa.ChunkedArray) else struct
+    return leaf_column(pa.RecordBatch.from_arrays(flat.flatten(), names=[f.name for f in flat.type]), rest)
+
+
+def parquet_bounds(
+    metadata: Any, columns: pa.Schema, nan: Iterable[str] = (), stored: pa.Schema | None = None
+) -> pa.StructArray:
+    """The bounds that a Parquet file's footer tells (one row of `bounds_type`).
+
+    Args:
+        metadata: ``pyarrow.parquet.FileMetaData``.
+        columns: those wanted, with their types in the table. Columns that the file does not have are all null.
+        nan: columns of floating-point numbers that hold NaN.
+        stored: the file's columns, if they are known. ``metadata`` is not asked for them then: once it was, it waits
+            for the garbage collector, and the bloom filter with it.
+    """
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    stored = stored if stored is not None else metadata.schema.to_arrow_schema()
+    leaves = range(metadata.num_columns)
+    paths = [groups[0].column(i).path_in_schema if groups else metadata.schema.column(i).path for i in leaves]
+    places = dict(zip(paths, leaves, strict=True))
+    nans = frozenset(nan)
+    found: dict[str, dict[str, Any]] = {}
+    for field in columns:
+        place = places.get(field.name)
+        if place is None:
+            kind = leaf_type(stored, field.name)
+            if kind is None:
+                found[field.name] = _all_null(field.type, metadata.num_rows)
+            continue
+        column = _footer_column(groups, place, field, leaf_type(stored, field.name), field.name in nans)
+        if column is not None:
+            found[field.name] = column
+    return struct_of(columns, found)
+
+
+def struct_of(columns: pa.Schema, found: Mapping[str, Mapping[str, Any]]) -> pa.StructArray:
+    """One row of `bounds_type`; columns that are missing in ``found`` are unknown."""
+    children = []
+    for field in columns:
+        kind = _column_type(field.type)
+        column = found.get(field.name)
+        if column is None:
+            children.append(pa.nulls(1, kind))
+            continue
+        counts = [pa.array([column[name]], pa.int64()) for name in COUNTS]
+        children.append(pa.StructArray.from_arrays([column["min"], column["max"], *counts], fields=list(kind)))
+    if not children:
+        return pa.array([{}], pa.struct([]))
+    return pa.StructArray.from_arrays(children, fields=list(bounds_type(columns)))
+
+
+def _column_type(kind: pa.DataType) -> pa.DataType:
+    return pa.struct([("min", kind), ("max", kind), *((name, pa.int64()) for name in COUNTS)])
+
+
+def _all_null(kind: pa.DataType, rows: int) -> dict[str, Any]:
+    none = pa.nulls(1, kind)
+    return {"min": none, "max": none, "values": rows, "nulls": rows, "size": 0, "plain": 0}
+
+
+def _footer_column(
+    groups: list[Any], place: int, field: pa.Field, stored: pa.DataType | None, has_nan: bool
+) -> dict[str, Any] | None:
+    values = nulls = size = plain = 0
+    spans: list[pa.Array] = []
+    floats = pa.types.is_floating(field.type)
+    for group in groups:
+        chunk = group.column(place)
+        size += chunk.total_compressed_size
+        plain += chunk.total_uncompressed_size
+        values += chunk.num_values
+        tells = chunk.statistics
+        if tells is None or not tells.has_null_count:
+            return None
+        nulls += tells.null_count
+        if tells.null_count == chunk.num_values:
+            continue
+        if not tells.has_min_max:
+            if not (floats and has_nan):
+                return None
+            continue  # nothing but NaN
+        ends = _footer_ends(tells, field.type, stored)
+        if ends is None:
+            return None
+        spans.append(ends)
+    if has_nan:
+        spans.append(pa.array([float("nan")], field.type))
+    ends = _ends(pa.concat_arrays(spans)) if spans else dict.fromkeys(("min", "max"), pa.nulls(1, field.type))
+    return {**ends, "values": values, "nulls": nulls, "size": size, "plain": plain}
+
+
+def _footer_ends(tells: Any, kind: pa.DataType, stored: pa.DataType | None) -> pa.Array | None:
+    """Both ends of a row group as the column's type; None if they cannot be told."""
+    if stored is not None and not _has_order_of(stored, kind):
+        return None
+    try:
+        if stored is not None and pa.types.is_temporal(stored):
+            width = pa.int32() if stored.bit_width == 32 else pa.int64()
+            return pa.array([tells.min_raw, tells.max_raw], width).cast(stored).cast(kind)
+        ends = pa.array([tells.min, tells.max], stored) if stored is not None else pa.array([tells.min, tells.max])
+        return convert(ends, kind) if pa.types.is_floating(ends.type) else ends.cast(kind)
+    except (pa.ArrowException, SchemaMismatchError, ValueError, TypeError, OverflowError):
+        return None
+
+
+def _has_order_of(stored: pa.DataType, kind: pa.DataType) -> bool:
+    """True if values of the type in the file are in the order of the column's type: numbers are not in that of their
+    texts."""
+    return _is_text(stored) == _is_text(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    t = pa.types
+    plain = kind.value_type if t.is_dictionary(kind) else kind
+    binary = t.is_binary(plain) or t.is_large_binary(plain) or t.is_fixed_size_binary(plain)
+    return bool(binary or t.is_string(plain) or t.is_large_string(plain))
+
+
+def _ends(ends: pa.Array) -> dict[str, pa.Array]:
+    """The outermost of several ends, some of which are not null, as ``min`` and ``max`` of one row."""
+    found = _span(ends, ends.type)
+    return {"min": found.slice(0, 1), "max": found.slice(1)}
+
+
+def _span(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """The least and greatest of values of which some are not null; NaN is the greatest, as for Spark."""
+    if pa.types.is_dictionary(column.type):
+        # also texts of the dictionary that no row has: bounds may be wider than need be
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        column = pa.chunked_array([chunk.dictionary for chunk in chunks], column.type.value_type)
+    if pa.types.is_fixed_size_binary(column.type):
+        column = column.cast(pa.binary())
+    if not pa.types.is_floating(column.type):
+        ends = pc.min_max(column)
+        return pa.array([ends["min"], ends["max"]], column.type).cast(kind)
+    odd = pc.is_nan(column)
+    nan = pc.any(odd).as_py()
+    ends = pc.min_max(column.filter(pc.fill_null(pc.invert(odd), False)) if nan else column)
+    most = pa.scalar(float("nan"), column.type)
+    found = [ends["min"] if ends["min"].is_valid else most, most if nan else ends["max"]]
+    # as readers widen short floats, not bit by bit
+    return convert(pa.array(found, column.type), kind)

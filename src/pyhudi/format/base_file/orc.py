@@ -1,0 +1,251 @@
+"""Base files in ORC, written by streaming Arrow batches and read back as such.
+
+As in the original, an instant is an ORC ``timestamp``, which is a wall-clock time; ours are in UTC, and those of other
+writers are read in the time zone that the file names. Local timestamps are ``bigint``, as the original has no other
+form for them. The footer's user metadata holds the same entries as a Parquet footer, the Avro schema under
+``orc.avro.schema``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.orc as po
+
+from pyhudi.config.enums import InvalidText
+from pyhudi.errors import FormatError
+from pyhudi.format.base_file import base_file_footer, base_file_writer
+from pyhudi.format.base_file.base_file_footer import BloomOptions, Footer
+from pyhudi.format.base_file.column_bounds import BoundsRecorder
+from pyhudi.format.base_file.orc_tail import with_user_metadata, writer_timezone
+from pyhudi.format.corruption import as_corruption
+from pyhudi.format.text_encoding import with_valid_text
+from pyhudi.schema.meta_fields import RECORD_KEY
+
+AVRO_SCHEMA_KEY = "orc.avro.schema"
+CODECS = ("uncompressed", "snappy", "zlib", "lz4", "zstd")
+STRIPE_SIZE = 64 * 1024 * 1024
+_UTC = ("UTC", "GMT", "Etc/UTC", "Z")
+
+
+class OrcFileWriter(base_file_writer.FileWriter):
+    """Streams batches into one ORC file; see `FileWriter` and `pyhudi.format.base_file.parquet.BaseFileWriter`."""
+
+    def __init__(
+        self,
+        sink: Any,
+        schema: pa.Schema,
+        *,
+        avro_schema: str | None = None,
+        codec: str = "zstd",
+        stripe_size: int = STRIPE_SIZE,
+        bloom: BloomOptions | None = None,
+        key_column: str = RECORD_KEY,
+        constants: Mapping[str, str | None] | None = None,
+        earlier: Footer | None = None,
+        bounds: pa.Schema | None = None,
+    ) -> None:
+        super().__init__(
+            sink,
+            schema.remove_metadata(),
+            block_size=stripe_size,
+            bloom=bloom,
+            key_column=key_column,
+            constants=constants,
+            earlier=earlier,
+            bounds=bounds,
+        )
+        self._avro_schema = avro_schema
+        self._stored = pa.schema([field.with_type(_stored_type(field.type)) for field in self._schema])
+        self._held = _WithheldTail(self._output)
+        self._writer = po.ORCWriter(
+            pa.PythonFile(self._held, mode="w"), compression=codec.lower(), stripe_size=stripe_size
+        )
+
+    def _write_block(self, table: pa.Table, arrow_bytes: int) -> None:  # noqa: ARG002 - ORC counts for itself
+        self._writer.write(table.cast(self._stored, safe=False))
+
+    def _finish(self, entries: dict[str, str]) -> None:
+        if self._num_rows == 0:
+            self._writer.write(self._stored.empty_table())  # without it the file would have no columns
+        with self._held.until_done() as tail:
+            self._writer.close()
+        if self._avro_schema is not None:
+            entries[AVRO_SCHEMA_KEY] = self._avro_schema
+        self._output.write(with_user_metadata(bytes(tail), entries))
+
+    def _discard(self) -> None:
+        self._writer.is_open = False  # else it would write a footer when it is collected
+
+    def _new_watch(self, columns: pa.Schema | None) -> BoundsRecorder | None:
+        return None if columns is None else BoundsRecorder(columns)
+
+    def _found_bounds(self, columns: pa.Schema) -> pa.StructArray:  # noqa: ARG002 - the recorder knows them
+        assert isinstance(self._watch, BoundsRecorder)
+        return self._watch.finish()
+
+
+class _WithheldTail:
+    """Passes bytes on to a file, except those of the last act, which are kept to be changed."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._kept: bytearray | None = None
+
+    @contextmanager
+    def until_done(self) -> Iterator[bytearray]:
+        """Keep back what is written from now on."""
+        self._kept = bytearray()
+        yield self._kept
+
+    def write(self, data: bytes) -> None:
+        if self._kept is None:
+            self._file.write(data)
+        else:
+            self._kept += bytes(data)
+
+    def tell(self) -> int:
+        return int(self._file.tell()) + len(self._kept or b"")
+
+    def flush(self) -> None:
+        """Do nothing; there is no buffer."""
+
+    def close(self) -> None:
+        """Leave the file open: its owner closes it."""
+
+
+def _stored_type(data_type: pa.DataType) -> pa.DataType:
+    """Return the Arrow type as which values go into ORC."""
+    return _mapped(data_type, lambda leaf: _STORED.get(leaf) or (pa.timestamp("us") if _is_instant(leaf) else leaf))
+
+
+_STORED = {
+    pa.timestamp("us"): pa.int64(),
+    pa.timestamp("ms"): pa.int64(),
+    pa.time32("ms"): pa.int32(),
+    pa.time64("us"): pa.int64(),
+}
+
+
+def _is_instant(data_type: pa.DataType) -> bool:
+    return pa.types.is_timestamp(data_type) and data_type.tz is not None
+
+
+def _read_type(data_type: pa.DataType) -> pa.DataType:
+    """Return the type of values read from ORC: timestamps are instants with microseconds."""
+    return _mapped(data_type, lambda leaf: pa.timestamp("us", "UTC") if pa.types.is_timestamp(leaf) else leaf)
+
+
+def _mapped(data_type: pa.DataType, change: Any) -> pa.DataType:
+    """Return a type with its leaves changed."""
+    if pa.types.is_struct(data_type):
+        fields = [data_type.field(i) for i in range(data_type.num_fields)]
+        return pa.struct([field.with_type(_mapped(field.type, change)) for field in fields])
+    if pa.types.is_map(data_type):
+        item = data_type.item_field
+        return pa.map_(_mapped(data_type.key_type, change), item.with_type(_mapped(item.type, change)))
+    if pa.types.is_list(data_type):
+        item = data_type.value_field
+        return pa.list_(pa.field("element", _mapped(item.type, change), item.nullable))
+    return change(data_type)
+
+
+def open_file(source: Any) -> po.ORCFile:
+    """Open a base file (path, buffer or random-access file).
+
+    Raises:
+        FormatError: it is no ORC file or its end is broken.
+    """
+    with as_corruption("not a readable ORC file"):
+        file = po.ORCFile(source)
+        _ = file.schema.names  # decodes them
+    return file
+
+
+def user_metadata(source: Any) -> dict[bytes, bytes]:
+    """Return the entries that a writer has put into the footer, as they are."""
+    return dict(open_file(source).metadata or {})
+
+
+def read_footer(source: Any) -> Footer:
+    """Return what Hudi keeps in the footer of a base file; ``schema`` has the types that `read_batches` gives."""
+    file = open_file(source)
+    entries = dict(file.metadata or {})
+    schema = pa.schema([field.with_type(_read_type(field.type)) for field in file.schema])
+    return Footer(
+        num_rows=file.nrows,
+        schema=schema.remove_metadata(),
+        avro_schema=base_file_footer.as_text(entries, AVRO_SCHEMA_KEY),
+        min_key=base_file_footer.as_text(entries, base_file_footer.MIN_KEY),
+        max_key=base_file_footer.as_text(entries, base_file_footer.MAX_KEY),
+        bloom_type=base_file_footer.as_text(entries, base_file_footer.BLOOM_TYPE_KEY),
+        bloom_text=entries.get(base_file_footer.BLOOM_KEY.encode()),
+        metadata=None,
+    )
+
+
+def read_batches(
+    source: Any, columns: Sequence[str] | None = None, *, invalid_text: InvalidText = InvalidText.FAIL
+) -> Iterator[pa.RecordBatch]:
+    """Stream a base file's rows in order, a stripe at a time.
+
+    ``columns`` are top-level names (None: all); those that the file does not have are left out. ``invalid_text``: what
+    becomes of text that is not UTF-8.
+    """
+    if not hasattr(source, "read"):
+        with pa.BufferReader(source) if isinstance(source, pa.Buffer | bytes) else pa.OSFile(str(source)) as opened:
+            yield from read_batches(opened, columns, invalid_text=invalid_text)
+        return
+    random_access = source if isinstance(source, pa.NativeFile) else pa.PythonFile(source, mode="r")
+    file = open_file(random_access)
+    names = file.schema.names
+    wanted = names if columns is None else [name for name in columns if name in names]
+    zone = _zone(random_access, file.schema, wanted)
+    for number in range(file.nstripes):
+        with as_corruption(f"stripe {number} of the ORC file cannot be read"):
+            # without any column Arrow forgets how many rows there are
+            batch = with_valid_text(file.read_stripe(number, columns=wanted or names[:1]), invalid_text)
+        if not wanted:
+            yield batch.select([])
+            continue
+        arrays = [_as_read(batch.column(name), name, zone) for name in wanted]
+        fields = [batch.schema.field(name).with_type(a.type) for name, a in zip(wanted, arrays, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _zone(source: pa.NativeFile, schema: pa.Schema, wanted: list[str]) -> str:
+    """Return the time zone of the file's wall-clock times; only asked for where there are such."""
+    if all(_read_type(schema.field(name).type) == schema.field(name).type for name in wanted):
+        return "UTC"
+    zone = writer_timezone(source)
+    return "UTC" if zone is None or zone in _UTC else zone
+
+
+def _as_read(array: pa.Array, name: str, zone: str) -> pa.Array:
+    target = _read_type(array.type)
+    if array.type == target:
+        return array
+    if zone != "UTC" and pa.types.is_timestamp(array.type):
+        try:
+            # an hour that a clock change repeats is ambiguous in such files; the first of the two is as good as any
+            local = array.cast(pa.timestamp("us"), safe=False)
+            return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest").cast(target)
+        except (pa.ArrowInvalid, KeyError) as e:
+            raise FormatError(f"column {name!r} of the ORC file is in an unknown time zone {zone!r}: {e}") from e
+    if zone != "UTC" and _has_timestamps(array.type):
+        raise FormatError(
+            f"column {name!r} of the ORC file has nested timestamps in time zone {zone}; only UTC is read"
+        )
+    return array.cast(target, safe=False)
+
+
+def _has_timestamps(data_type: pa.DataType) -> bool:
+    if pa.types.is_timestamp(data_type):
+        return True
+    return any(_has_timestamps(data_type.field(i).type) for i in range(data_type.num_fields))

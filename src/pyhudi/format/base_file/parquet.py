@@ -1,0 +1,386 @@
+"""Base files in Parquet, written by streaming Arrow batches and read back as such.
+
+The file has the physical types that Apache Hudi writes: decimals as fixed-length bytes, timestamps as INT64, never
+INT96; lists and maps in the standard three-level form. The Arrow schema itself is not stored: readers derive it from
+the Parquet types, as they do for files of other writers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from pyhudi.config.enums import InvalidText
+from pyhudi.errors import ConfigError, FormatError
+from pyhudi.format.base_file import base_file_footer, base_file_writer
+from pyhudi.format.base_file.base_file_footer import BloomOptions, Footer
+from pyhudi.format.base_file.column_bounds import NanDetector, parquet_bounds
+from pyhudi.format.base_file.parquet_tail import TailBuffer, corrected_tail
+from pyhudi.format.corruption import as_corruption
+from pyhudi.format.text_encoding import has_text, valid_text
+from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, OPERATION, PARTITION_PATH, RECORD_KEY
+
+CODECS: Mapping[str, str] = {
+    "uncompressed": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "zstd": "zstd",
+    "lz4_raw": "lz4",  # what pyarrow calls lz4 is Parquet's LZ4_RAW
+    "brotli": "brotli",
+}
+"""Names of `hoodie.parquet.compression.codec` and what pyarrow calls them."""
+
+REPEATING = frozenset((COMMIT_TIME, PARTITION_PATH, FILE_NAME, OPERATION))
+"""Meta columns with few distinct values: kept as Arrow dictionaries, so that no text is repeated in memory."""
+UNIQUE = frozenset((COMMIT_SEQNO, RECORD_KEY))
+"""Meta columns where every value is another: a dictionary would only be tried and given up."""
+
+NAN_KEY = "pyhudi.nan.columns"
+"""Footer entry of files that are written here: the columns with NaN (a JSON list), of which it has no bounds."""
+
+_INT96, _INT96_UNIT = "INT96", "us"
+_INSTANT = pa.timestamp("us", "UTC")
+
+_DICTIONARY_TYPE = pa.dictionary(pa.int32(), pa.string())
+# with so many values out of 80,000 equally likely ones, as many are distinct; from there on dictionaries get too large
+_SAMPLE_ROWS = 8_192
+_DISTINCT_LIMIT = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetOptions:
+    """Settings of Parquet files.
+
+    ``block_size`` bounds a row group by the Arrow bytes of its rows (`hoodie.parquet.block.size`), and so the memory
+    that a writer needs; ``page_size`` is in encoded bytes. ``level`` None leaves it to the codec.
+    """
+
+    codec: str = "zstd"
+    level: int | None = None
+    block_size: int = 120 * 1024 * 1024
+    page_size: int = 1024 * 1024
+    dictionary: bool = True
+
+    def __post_init__(self) -> None:
+        if self.codec.lower() not in CODECS:
+            raise ConfigError(f"Parquet codec {self.codec!r} cannot be written; there are: {', '.join(CODECS)}")
+        if self.block_size < 1 or self.page_size < 1:
+            raise ConfigError(f"Parquet block size {self.block_size} and page size {self.page_size} must be positive")
+
+
+def file_schema(schema: pa.Schema, repeating: Collection[str] = ()) -> pa.Schema:
+    """Return the Arrow schema under which batches are buffered: repeating columns (meta columns, and texts that are
+    named) as dictionaries."""
+    names = REPEATING.union(repeating)
+    return pa.schema(
+        [field.with_type(_DICTIONARY_TYPE) if field.name in names else field for field in schema.remove_metadata()]
+    )
+
+
+class BaseFileWriter(base_file_writer.FileWriter):
+    """Streams batches into one Parquet file; see `FileWriter`.
+
+    Args:
+        sink: a path, or an open binary file (which stays open).
+        schema: the file's columns, meta columns included, as plain types.
+        avro_schema: JSON text for the footer; None leaves it out, as the original's row writer does.
+        bloom: how the bloom filter of ``key_column`` is made; None leaves filter and key range out.
+        constants: columns that are the same in every row, missing in the batches: name → text or None for null.
+        earlier: the footer of the file that is rewritten, see `FileWriter`.
+        repeating: text columns with few distinct values, which wait in memory as dictionaries.
+        bounds: columns whose bounds the summary is to tell, as far as the footer knows them.
+    """
+
+    def __init__(
+        self,
+        sink: Any,
+        schema: pa.Schema,
+        *,
+        avro_schema: str | None = None,
+        options: ParquetOptions | None = None,
+        bloom: BloomOptions | None = None,
+        key_column: str = RECORD_KEY,
+        constants: Mapping[str, str | None] | None = None,
+        earlier: Footer | None = None,
+        repeating: Collection[str] = (),
+        bounds: pa.Schema | None = None,
+    ) -> None:
+        self._options = options or ParquetOptions()
+        super().__init__(
+            sink,
+            file_schema(schema, repeating),
+            block_size=self._options.block_size,
+            bloom=bloom,
+            key_column=key_column,
+            constants=constants,
+            earlier=earlier,
+            bounds=bounds,
+        )
+        self._avro_schema = avro_schema
+        self._writer: pq.ParquetWriter | None = None
+        self._to_file = TailBuffer(self._output)
+        self._footers: list[Any] = []
+
+    def _write_block(self, table: pa.Table, arrow_bytes: int) -> None:
+        groups = max(1, arrow_bytes // self._options.block_size)
+        self._open_writer(table).write_table(table, row_group_size=-(-table.num_rows // groups))
+
+    def _finish(self, entries: dict[str, str]) -> None:
+        writer = self._open_writer()
+        if self._avro_schema is not None:
+            entries |= {base_file_footer.AVRO_SCHEMA_KEY: self._avro_schema, base_file_footer.WRITER_MODEL_KEY: "avro"}
+        if self._watch.columns:
+            entries |= {NAN_KEY: json.dumps(sorted(self._watch.found))}
+        if entries:
+            writer.add_key_value_metadata(entries)
+        if not (self._watch.found or self._watch.zeros):
+            writer.close()
+            return
+        self._to_file.keep_back()
+        writer.close()
+        self._output.write(corrected_tail(self._to_file.end, self._watch.found, self._watch.zeros))
+
+    def _discard(self) -> None:
+        if self._writer is not None:
+            self._writer.is_open = False  # else it would write a footer when it is collected
+
+    def _new_watch(self, columns: pa.Schema | None) -> NanDetector:  # noqa: ARG002 - who asks later may ask for others
+        self._watch: NanDetector = NanDetector(self._schema)
+        return self._watch
+
+    def _found_bounds(self, columns: pa.Schema) -> pa.StructArray:
+        return parquet_bounds(self._footers[0], columns, self._watch.found)
+
+    def _open_writer(self, sample: pa.Table | None = None) -> pq.ParquetWriter:
+        """Open the file at the first rows, which tell what columns deserve a dictionary."""
+        if self._writer is None:
+            options = self._options
+            self._writer = pq.ParquetWriter(
+                pa.PythonFile(self._to_file, mode="w") if self._watch.columns else self._output,
+                self._schema,
+                compression=CODECS[options.codec.lower()],
+                compression_level=options.level,
+                data_page_size=options.page_size,
+                use_dictionary=_dictionary_columns(self._schema, sample) if options.dictionary else False,
+                store_schema=False,
+                store_decimal_as_integer=False,
+                use_compliant_nested_type=True,
+                write_page_index=True,
+                data_page_version="1.0",
+                metadata_collector=self._footers,
+            )
+        return self._writer
+
+
+def _dictionary_columns(schema: pa.Schema, sample: pa.Table | None) -> list[str]:
+    """Name the columns where a dictionary is worth trying: those whose first rows repeat their values."""
+    chosen: list[str] = []
+    for field in schema:
+        if field.name in UNIQUE or pa.types.is_boolean(field.type):
+            continue
+        if sample is not None and not pa.types.is_nested(field.type) and not pa.types.is_dictionary(field.type):
+            head = sample.column(field.name).slice(0, _SAMPLE_ROWS)
+            if pc.count_distinct(head, mode="only_valid").as_py() > _DISTINCT_LIMIT * max(1, len(head)):
+                continue
+        chosen += _leaves(field.name, field.type)
+    return chosen
+
+
+def _leaves(path: str, data_type: pa.DataType) -> Iterator[str]:
+    """Yield the Parquet paths of the leaf columns, which is how pyarrow wants nested columns named."""
+    if pa.types.is_struct(data_type):
+        for child in data_type:
+            yield from _leaves(f"{path}.{child.name}", child.type)
+    elif pa.types.is_map(data_type):
+        yield from _leaves(f"{path}.key_value.key", data_type.key_type)
+        yield from _leaves(f"{path}.key_value.value", data_type.item_type)
+    elif pa.types.is_list(data_type) or pa.types.is_large_list(data_type) or pa.types.is_fixed_size_list(data_type):
+        yield from _leaves(f"{path}.list.element", data_type.value_type)
+    elif not pa.types.is_boolean(data_type):
+        yield path
+
+
+def open_file(
+    source: Any,
+    *,
+    dictionary_columns: Sequence[str] = (),
+    pre_buffer: bool = True,
+    metadata: pq.FileMetaData | None = None,
+) -> pq.ParquetFile:
+    """Open a base file (path, buffer or random-access file). ``dictionary_columns`` come back dictionary-encoded;
+    ``metadata``, where it is known, is not read again.
+
+    Raises:
+        FormatError: it is no Parquet file or its footer is broken.
+    """
+    with as_corruption("not a readable Parquet file"):
+        file = pq.ParquetFile(
+            source,
+            metadata=metadata,
+            read_dictionary=list(dictionary_columns),
+            pre_buffer=pre_buffer,
+            coerce_int96_timestamp_unit=_INT96_UNIT,
+        )
+        _ = file.schema_arrow.names  # decodes them
+    return file
+
+
+def dictionary_encoded_columns(file: pq.ParquetFile) -> frozenset[str]:
+    """Name the text columns that take less than a byte for each value, as only those with few distinct values do."""
+    metadata = file.metadata
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    found: set[str] = set()
+    for at in range(metadata.num_columns if groups else 0):
+        name = metadata.schema.column(at).path
+        if name not in file.schema_arrow.names or file.schema_arrow.field(name).type != pa.string():
+            continue
+        chunks = [group.column(at) for group in groups]
+        if all(chunk.total_uncompressed_size <= max(chunk.num_values, 1024) for chunk in chunks):
+            found.add(name)
+    return frozenset(found)
+
+
+def read_footer(source: Any) -> Footer:
+    """Return what Hudi keeps in the footer of a base file (path, buffer, random-access file or open ParquetFile)."""
+    file = source if isinstance(source, pq.ParquetFile) else open_file(source, pre_buffer=False)
+    entries = dict(file.metadata.metadata or {})
+    text = entries.get(base_file_footer.BLOOM_KEY.encode()) or entries.get(base_file_footer.OLD_BLOOM_KEY.encode())
+    return Footer(
+        num_rows=file.metadata.num_rows,
+        schema=read_schema(file),
+        avro_schema=base_file_footer.as_text(entries, base_file_footer.AVRO_SCHEMA_KEY),
+        min_key=base_file_footer.as_text(entries, base_file_footer.MIN_KEY),
+        max_key=base_file_footer.as_text(entries, base_file_footer.MAX_KEY),
+        bloom_type=base_file_footer.as_text(entries, base_file_footer.BLOOM_TYPE_KEY),
+        bloom_text=text,
+        metadata=file.metadata,
+    )
+
+
+def nan_columns(metadata: Any) -> frozenset[str] | None:
+    """The columns with NaN, as a footer (``pyarrow.parquet.FileMetaData``) notes them; None: it does not say."""
+    text = (metadata.metadata or {}).get(NAN_KEY.encode())
+    try:
+        return None if text is None else frozenset(map(str, json.loads(text)))
+    except (ValueError, TypeError) as e:
+        raise FormatError(f"footer entry {NAN_KEY!r} is no list: {text!r}") from e
+
+
+def row_bytes(metadata: pq.FileMetaData, columns: Collection[str]) -> float:
+    """Bytes that a row has in these top-level columns, on average, before compression; a value that is repeated counts
+    as often as the file holds it."""
+    places = [i for i in range(metadata.num_columns) if metadata.schema.column(i).path.split(".")[0] in columns]
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    size = sum(group.column(i).total_uncompressed_size for group in groups for i in places)
+    return float(size / max(metadata.num_rows, 1))
+
+
+def row_count(source: Any) -> int:
+    """Return the number of rows of a file, by its footer."""
+    return int(open_file(source, pre_buffer=False).metadata.num_rows)
+
+
+def read_schema(file: pq.ParquetFile) -> pa.Schema:
+    """The columns of a file as `read_batches` gives them: all may be null, and timestamps that take 96 bits, as other
+    writers have them, are instants."""
+    return _read_schema(file.schema_arrow, file.metadata)
+
+
+def _read_schema(schema: pa.Schema, metadata: pq.FileMetaData) -> pa.Schema:
+    leaves: dict[str, list[bool]] = {}
+    for i in range(metadata.num_columns):
+        leaf = metadata.schema.column(i)
+        leaves.setdefault(leaf.path.partition(".")[0], []).append(leaf.physical_type == _INT96)
+    fields = []
+    for field in schema.remove_metadata():
+        wide = leaves.get(field.name, [])
+        kind = _with_instants(field.type, iter(wide)) if any(wide) else field.type
+        fields.append(pa.field(field.name, kind))
+    return pa.schema(fields)
+
+
+def _with_instants(kind: pa.DataType, wide: Iterator[bool]) -> pa.DataType:
+    """The type with the leaves that are told, in their order, to take 96 bits as instants."""
+    if pa.types.is_struct(kind):
+        return pa.struct([kind.field(i).with_type(_with_instants(kind.field(i).type, wide)) for i in range(len(kind))])
+    if pa.types.is_map(kind):
+        key = _with_instants(kind.key_type, wide)
+        return pa.map_(key, kind.item_field.with_type(_with_instants(kind.item_type, wide)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_instants(kind.value_type, wide)))
+    return _INSTANT if next(wide) else kind
+
+
+def read_batches(
+    source: Any,
+    columns: Sequence[str] | None = None,
+    *,
+    batch_size: int = 65_536,
+    row_groups: Sequence[int] | None = None,
+    dictionary_columns: Sequence[str] = (),
+    invalid_text: InvalidText = InvalidText.FAIL,
+) -> Iterator[pa.RecordBatch]:
+    """Stream a base file's rows in order; memory is bounded by a few pages a column.
+
+    ``columns`` are top-level names (None: all); those that the file does not have are left out. Both list forms of
+    Hudi's writers come back as lists. ``invalid_text``: what becomes of text that is not UTF-8.
+
+    Raises:
+        FormatError: a page is damaged, or text is not UTF-8.
+    """
+    file = source if isinstance(source, pq.ParquetFile) else open_file(source, dictionary_columns=dictionary_columns)
+    schema = read_schema(file)
+    wanted = schema.names if columns is None else [name for name in columns if name in schema.names]
+    with as_corruption("the Parquet file cannot be read"):
+        stored = file.iter_batches(batch_size=batch_size, columns=wanted, row_groups=row_groups)
+        yield from valid_text((_as_read(batch, schema) for batch in stored), invalid_text)
+
+
+def _as_read(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch as Arrow reads it, under the types of `read_schema`."""
+    if not batch.num_columns:
+        return batch
+    fields = [schema.field(name) for name in batch.schema.names]
+    columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(batch.columns, fields, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+class FilteredFile:
+    """A base file of which Arrow reads the rows that meet a condition, row groups by their statistics first.
+
+    Attributes:
+        schema: its columns as `batches` gives them.
+        comparable: the columns that conditions can be on.
+    """
+
+    def __init__(self, source: Any, invalid_text: InvalidText = InvalidText.FAIL) -> None:
+        """Open it: a random-access file."""
+        form = ds.ParquetFileFormat(pre_buffer=True, coerce_int96_timestamp_unit=_INT96_UNIT)
+        self._fragment = form.make_fragment(source)
+        stored = self._fragment.physical_schema
+        self._invalid_text = invalid_text
+        self.schema = _read_schema(stored, self._fragment.metadata)
+        replaces = invalid_text is InvalidText.REPLACE
+        self.comparable = frozenset(
+            field.name
+            for field in self.schema
+            if stored.field(field.name).type == field.type and not (replaces and has_text(field.type))
+        )
+
+    def batches(
+        self, columns: Sequence[str], condition: pc.Expression | None, batch_size: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that meet a condition on `comparable` columns.
+
+        Raises:
+            FormatError: text is not UTF-8. Damage is raised as Arrow does.
+        """
+        stored = self._fragment.to_batches(columns=list(columns), filter=condition, batch_size=batch_size)
+        return valid_text((_as_read(batch, self.schema) for batch in stored), self._invalid_text)

@@ -1,0 +1,159 @@
+"""Names of data files, made and parsed; parsing is vectorised over Arrow arrays.
+
+Base files are called ``<file id>_<write token>_<instant>.<ext>``; log files
+``.<file id>_<instant>.log.<version>_<write token>``, with ``.cdc`` at the end for change-data files. The write token is
+``<task partition>-<stage>-<task attempt>`` and only tells retries apart.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+BASE, LOG, CDC, OTHER = "base", "log", "cdc", "other"
+"""Values of the column ``kind`` of `parse_names`."""
+
+NAME_SCHEMA = pa.schema(
+    [
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("file_id", pa.string()),
+        pa.field("token", pa.string()),
+        pa.field("instant", pa.string()),
+        pa.field("ext", pa.string()),
+        pa.field("log_version", pa.int32()),
+    ]
+)
+"""Schema of the result of `parse_names`. ``ext`` has no dot; for log files it is ``log``. Everything but ``name`` and
+``kind`` is null for files that are not data files; ``log_version`` is null for base files."""
+
+# file ids of the metadata table may hold underscores, so they end at the last place where the rest still fits
+_BASE_PATTERN = r"^(?P<file_id>[^.].*)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?P<ext>parquet|orc|hfile)$"
+_LOG_PATTERN = (
+    r"^\.(?P<file_id>.+)_(?P<instant>\d+)\.log\.(?P<version>\d{1,9})(?:_(?P<token>\d+-\d+-\d+))?(?P<cdc>\.cdc)?$"
+)
+# those of data tables hold none; patterns that never have to go back are several times faster
+_PLAIN_BASE = r"^(?P<file_id>[^._\n][^_\n]*)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?P<ext>parquet|orc|hfile)$"
+_PLAIN_LOG = (
+    r"^\.(?P<file_id>[^_\n]+)_(?P<instant>\d+)\.log\.(?P<version>\d{1,9})(?:_(?P<token>\d+-\d+-\d+))?(?P<cdc>\.cdc)?$"
+)
+_PATH_PATTERN = r"(?s)^(?:(?P<folder>.*)/)?(?P<name>[^/]*)$"
+
+
+def new_file_prefix() -> str:
+    """Return a fresh UUID text, the first part of the ids of all file groups that one task opens.
+
+    Never one that begins like those of the bucket index, with a number of up to five digits.
+    """
+    prefix = str(uuid.uuid4())
+    return new_file_prefix() if prefix[:3] == "000" and prefix[:8].isdigit() else prefix
+
+
+def file_prefix_of(text: str) -> str:
+    """Return a UUID text that is always the same for a text, and never one that begins like those of the bucket
+    index."""
+    prefix = str(uuid.uuid5(uuid.NAMESPACE_OID, text))
+    return file_prefix_of(prefix) if prefix[:3] == "000" and prefix[:8].isdigit() else prefix
+
+
+def new_file_id(prefix: str, n: int) -> str:
+    """Return the id of the ``n``-th file group (from 0) opened under a prefix (a UUID text)."""
+    return f"{prefix}-{n}"
+
+
+def write_token(task_partition: int, stage: int, attempt: int) -> str:
+    """Return the write token of a task attempt."""
+    return f"{task_partition}-{stage}-{attempt}"
+
+
+def base_file_name(file_id: str, token: str, instant: str, ext: str = "parquet") -> str:
+    """Return the name of a base file; ``ext`` with or without its dot."""
+    return f"{file_id}_{token}_{instant}.{ext.removeprefix('.')}"
+
+
+def instant_of(name: str) -> str:
+    """The instant in the name of a base file."""
+    return name.rpartition("_")[2].partition(".")[0]
+
+
+def log_file_name(file_id: str, instant: str, version: int, token: str, *, cdc: bool = False) -> str:
+    """Return the name of a log file.
+
+    ``instant`` is the base instant of the file slice in tables of version 6, the writing instant from version 8 on.
+    """
+    return f".{file_id}_{instant}.log.{version}_{token}{'.cdc' if cdc else ''}"
+
+
+def next_log_version(names: pa.Array | pa.ChunkedArray, file_id: str, base_instant: str) -> int:
+    """Return the log version of the next file of a slice in a table of version 6, given the names in its folder.
+
+    It is one more than the slice has, whatever wrote it: stores where files cannot be appended to need a new one for
+    every write.
+    """
+    files = parse_names(names)
+    mine = pc.and_(pc.equal(files["file_id"], file_id), pc.equal(files["instant"], base_instant))
+    versions = files["log_version"].filter(pc.and_(mine, pc.is_in(files["kind"], value_set=pa.array([LOG, CDC]))))
+    return int(pc.max(versions).as_py() or 0) + 1
+
+
+def parse_names(names: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Take file names (no folders) apart into a table of `NAME_SCHEMA`, one row per name in the given order."""
+    flat = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
+    if not pa.types.is_string(flat.type):
+        flat = flat.cast(pa.string())
+    hidden = pc.starts_with(flat, ".")
+    base = _extracted(flat, pc.invert(hidden), _PLAIN_BASE, _BASE_PATTERN)
+    if not base.null_count:
+        return _all_base(flat, base)
+    log = _extracted(flat, hidden, _PLAIN_LOG, _LOG_PATTERN)
+    is_base, is_log = pc.is_valid(base), pc.is_valid(log)
+    is_cdc = pc.and_(is_log, pc.equal(pc.struct_field(log, "cdc"), ".cdc"))
+    is_cdc = pc.fill_null(is_cdc, False)
+    kind = pc.case_when(pc.make_struct(is_base, is_cdc, is_log), BASE, CDC, LOG, OTHER)
+    log_token = pc.struct_field(log, "token")
+    log_token = pc.if_else(pc.equal(log_token, ""), pa.scalar(None, pa.string()), log_token)
+    columns = [
+        flat,
+        kind,
+        pc.coalesce(pc.struct_field(base, "file_id"), pc.struct_field(log, "file_id")),
+        pc.coalesce(pc.struct_field(base, "token"), log_token),
+        pc.coalesce(pc.struct_field(base, "instant"), pc.struct_field(log, "instant")),
+        pc.coalesce(pc.struct_field(base, "ext"), pc.if_else(is_log, "log", pa.scalar(None, pa.string()))),
+        pc.struct_field(log, "version").cast(pa.int32()),
+    ]
+    return pa.Table.from_arrays(columns, schema=NAME_SCHEMA)
+
+
+def _all_base(names: pa.Array, found: pa.StructArray) -> pa.Table:
+    """The table of names that are all those of base files."""
+    count = len(names)
+    columns = [
+        names,
+        pa.repeat(pa.scalar(BASE), count),
+        *(pc.struct_field(found, part) for part in ("file_id", "token", "instant", "ext")),
+        pa.nulls(count, pa.int32()),
+    ]
+    return pa.Table.from_arrays(columns, schema=NAME_SCHEMA)
+
+
+def _extracted(names: pa.Array, among: pa.Array, plain: str, general: str) -> pa.Array:
+    """Match the names ``among`` them against the pattern, the plain form first."""
+    found = pc.extract_regex(names, plain)
+    rest = pc.fill_null(pc.and_(among, found.is_null()), False)
+    count = rest.true_count
+    if not count:
+        return found
+    more = pc.extract_regex(names.filter(rest), general)
+    places = np.arange(len(names))
+    places[rest.to_numpy(zero_copy_only=False)] = len(names) + np.arange(count)
+    return pa.concat_arrays([found, more]).take(pa.array(places))
+
+
+def split_paths(paths: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """Split paths at their last slash into folders (``""`` where there is none) and names."""
+    flat = paths.combine_chunks() if isinstance(paths, pa.ChunkedArray) else paths
+    parts = pc.extract_regex(flat, _PATH_PATTERN)
+    return pc.fill_null(pc.struct_field(parts, "folder"), ""), pc.struct_field(parts, "name")

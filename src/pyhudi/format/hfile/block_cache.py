@@ -1,0 +1,57 @@
+"""Decoded blocks of HFiles that several lookups want, for all readers of a process."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any
+
+DEFAULT_BYTES = 256 * 1024 * 1024
+
+
+class BlockCache:
+    """LRU cache of values by key, bounded in bytes. Safe for several threads."""
+
+    def __init__(self, most_bytes: int = DEFAULT_BYTES) -> None:
+        self._most = most_bytes
+        self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._bytes = 0
+        self._guard = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes held."""
+        return self._bytes
+
+    def get(self, key: Hashable, make: Callable[[], tuple[Any, int]]) -> Any:
+        """Return the value of a key, which is not None; ``make`` gives it with its bytes where there is none."""
+        known = self.find(key)
+        if known is not None:
+            return known
+        value, size = make()
+        self.put(key, value, size)
+        return value
+
+    def find(self, key: Hashable) -> Any:
+        """Return the value of a key; None where there is none."""
+        with self._guard:
+            if key not in self._held:
+                return None
+            self._held.move_to_end(key)
+            return self._held[key][0]
+
+    def put(self, key: Hashable, value: Any, size: int) -> None:
+        """Add a value of the given size (bytes), unless the key has one."""
+        with self._guard:
+            if size <= self._most and key not in self._held:
+                self._held[key] = (value, size)
+                self._bytes += size
+                while self._bytes > self._most:
+                    self._bytes -= self._held.popitem(last=False)[1][1]
+
+    def clear(self) -> None:
+        """Remove all values."""
+        with self._guard:
+            self._held.clear()
+            self._bytes = 0

@@ -1,0 +1,208 @@
+"""The parts that HFiles are made of: checksummed blocks, the trailer, numbers and keys.
+
+A block has a header of 33 bytes, a payload (compressed by the file's codec) and checksums over both. A key is a row
+with ten more bytes that are the same in every key of Hudi's; releases since 1.1 leave them out in index entries.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+from pyhudi.errors import FormatError
+from pyhudi.format.hfile.block_codecs import Codec, decompress
+from pyhudi.format.varint import unsigned
+
+MAGIC_SIZE = 8
+DATA_MAGIC = b"DATABLK*"
+META_MAGIC = b"METABLKc"
+ROOT_INDEX_MAGIC = b"IDXROOT2"
+LEAF_INDEX_MAGIC = b"IDXLEAF2"
+INTERMEDIATE_INDEX_MAGIC = b"IDXINTE2"
+FILE_INFO_MAGIC = b"FILEINF2"
+TRAILER_MAGIC = b'TRABLK"$'
+
+BLOCK_HEADER = struct.Struct(">8siiqbii")
+"""Magic, size on disk without header, payload size uncompressed, offset of the previous block of the kind, checksum
+type, bytes that one checksum covers, size on disk of header and payload."""
+
+TRAILER_SIZE = 4096
+MAJOR_VERSION = 3
+
+CHECKSUM_NONE, CHECKSUM_CRC32, CHECKSUM_CRC32C = 0, 1, 2
+
+KEY_TAIL = b"\x00" + struct.pack(">q", (1 << 63) - 1) + b"\x04"
+"""Bytes after the row in a key: no column family, the latest time, an entry that is put."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trailer:
+    """Trailer of an HFile: offsets of its sections and its settings."""
+
+    file_info_offset: int
+    load_on_open_offset: int
+    data_index_count: int
+    meta_index_count: int
+    entry_count: int
+    index_levels: int
+    first_data_block_offset: int
+    last_data_block_offset: int
+    codec: Codec
+    comparator: str
+
+
+def read_block(data: memoryview, magics: tuple[bytes, ...], codec: Codec) -> tuple[bytes, int]:
+    """Return the payload of the block that the bytes begin with, and its size on disk.
+
+    Checksums of the kind that HBase and the original call CRC32 are checked; CRC32C is not, as nobody does.
+
+    Raises:
+        FormatError: it is no block of these kinds, or broken.
+    """
+    if len(data) < BLOCK_HEADER.size:
+        raise FormatError(f"an HFile block needs {BLOCK_HEADER.size} bytes and has {len(data)}")
+    magic, size, plain_size, _, checksum, chunk, covered = BLOCK_HEADER.unpack_from(data)
+    if magic not in magics:
+        raise FormatError(f"an HFile block of kind {magic!r} where {b', '.join(magics)!r} must be")
+    end = BLOCK_HEADER.size + size
+    if not BLOCK_HEADER.size <= covered <= end <= len(data):
+        raise FormatError(f"an HFile block of {size} bytes, {covered} of them covered, in {len(data)}")
+    if checksum == CHECKSUM_CRC32:
+        _check(data[:covered], data[covered:end], chunk)
+    return decompress(data[BLOCK_HEADER.size : covered], plain_size, codec), end
+
+
+def _check(covered: memoryview, stored: memoryview, chunk: int) -> None:
+    if chunk < 1:
+        raise FormatError(f"an HFile block with a checksum for every {chunk} bytes")
+    sums = [zlib.crc32(covered[at : at + chunk]) for at in range(0, len(covered), chunk)]
+    if bytes(stored) != struct.pack(f">{len(sums)}I", *sums):
+        raise FormatError("the checksums of an HFile block are not those of its bytes")
+
+
+def parse_trailer(data: memoryview) -> Trailer:
+    """Return the trailer, given the last `TRAILER_SIZE` bytes of a file.
+
+    Raises:
+        FormatError: it is none, of another version, or says something that is not supported.
+    """
+    if len(data) != TRAILER_SIZE or bytes(data[:MAGIC_SIZE]) != TRAILER_MAGIC:
+        raise FormatError("not an HFile: it has no trailer")
+    major = int.from_bytes(data[-3:], "big")
+    if major != MAJOR_VERSION:
+        raise FormatError(f"an HFile of version {major}; only version {MAJOR_VERSION} is known")
+    length, at = protobuf_varint(data, MAGIC_SIZE)
+    fields = dict(protobuf_fields(data[at : at + length]))
+    numbers = {number: value for number, value in fields.items() if isinstance(value, int)}
+    if 13 in fields:
+        raise FormatError("an encrypted HFile, which cannot be read")
+    try:
+        comparator = fields.get(11, b"")
+        return Trailer(
+            file_info_offset=numbers[1],
+            load_on_open_offset=numbers[2],
+            data_index_count=numbers.get(5, 0),
+            meta_index_count=numbers.get(6, 0),
+            entry_count=numbers.get(7, 0),
+            index_levels=numbers.get(8, 1),
+            first_data_block_offset=numbers.get(9, 0),
+            last_data_block_offset=numbers.get(10, 0),
+            codec=Codec(numbers.get(12, Codec.NONE)),
+            comparator=comparator.decode() if isinstance(comparator, bytes) else "",
+        )
+    except (KeyError, ValueError) as e:
+        raise FormatError(f"the trailer of an HFile lacks something or has an unknown codec: {e}") from e
+
+
+def parse_file_info(payload: bytes) -> dict[str, bytes]:
+    """Return the remarks of a file by name, given the payload of their block.
+
+    Raises:
+        FormatError: it is none.
+    """
+    if payload[:4] != b"PBUF":
+        raise FormatError(f"the file info of an HFile starts with {payload[:4]!r}")
+    length, at = protobuf_varint(payload, 4)
+    result: dict[str, bytes] = {}
+    for number, entry in protobuf_fields(payload[at : at + length]):
+        pair = dict(protobuf_fields(entry)) if number == 1 and isinstance(entry, bytes) else {}
+        name, value = pair.get(1), pair.get(2)
+        if not isinstance(name, bytes) or not isinstance(value, bytes):
+            raise FormatError("the file info of an HFile has an entry that is no pair")
+        result[name.decode("utf-8", "replace")] = value
+    return result
+
+
+def protobuf_varint(data: memoryview | bytes, at: int) -> tuple[int, int]:
+    """Return the number at a place, and the place after it."""
+    result = 0
+    for shift in range(0, 70, 7):
+        if at >= len(data):
+            break
+        byte = data[at]
+        at += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return result, at
+    raise FormatError("a number in an HFile's protobuf does not end")
+
+
+def protobuf_fields(data: memoryview | bytes) -> list[tuple[int, int | bytes]]:
+    """Return numbers and values of a protobuf message's fields; only plain numbers and bytes can be there."""
+    result: list[tuple[int, int | bytes]] = []
+    at = 0
+    while at < len(data):
+        tag, at = protobuf_varint(data, at)
+        value, at = protobuf_varint(data, at)
+        if tag & 7 == 0:
+            result.append((tag >> 3, value))
+        elif tag & 7 == 2 and at + value <= len(data):
+            result.append((tag >> 3, bytes(data[at : at + value])))
+            at += value
+        else:
+            raise FormatError(f"an unknown field {tag} in an HFile's protobuf")
+    return result
+
+
+def hadoop_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return Hadoop's variable-length number at a place, and the place after it."""
+    if at >= len(data):
+        raise FormatError("an HFile index ends within a number")
+    first = data[at] - 256 if data[at] > 127 else data[at]
+    if first >= -112:
+        return first, at + 1
+    length = -(first + 112) if first >= -120 else -(first + 120)
+    raw = data[at + 1 : at + 1 + length]
+    if len(raw) != length:
+        raise FormatError("an HFile index ends within a number")
+    value = int.from_bytes(raw, "big")
+    return (value if first >= -120 else ~value), at + 1 + length
+
+
+def hadoop_number(value: int) -> bytes:
+    """Return a number from 0 on in Hadoop's variable length; see `hadoop_varint`."""
+    if value < 128:
+        return bytes((value,))
+    size = (value.bit_length() + 7) // 8
+    return bytes((256 - 112 - size,)) + value.to_bytes(size, "big")
+
+
+def protobuf_bytes(field: int, value: bytes) -> bytes:
+    """Return a field of bytes with its number."""
+    return unsigned(field << 3 | 2) + unsigned(len(value)) + value
+
+
+def full_key(row: bytes) -> bytes:
+    """Return the key of a row, with its tail."""
+    return struct.pack(">H", len(row)) + row + KEY_TAIL
+
+
+def row_of(key: bytes) -> bytes:
+    """Return the row of a key: with its tail, or without as in the index entries of releases since 1.1."""
+    if len(key) < 2:
+        raise FormatError(f"an HFile key of {len(key)} bytes")
+    end = 2 + int.from_bytes(key[:2], "big")
+    if len(key) not in (end, end + len(KEY_TAIL)):
+        raise FormatError(f"an HFile key of {len(key)} bytes with a row of {end - 2}")
+    return key[2:end]

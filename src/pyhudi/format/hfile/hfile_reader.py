@@ -1,0 +1,293 @@
+"""HFiles: sorted keys with values. The metadata table's base files, and the content of its log blocks.
+
+Blocks are read when they are needed; keys and values come as Arrow binary arrays, a block at a time. Keys are compared
+as unsigned bytes, and are here the plain row keys, without what HBase adds to them.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+from pyhudi.format.hfile import hfile_blocks as blocks
+from pyhudi.format.hfile.block_cache import BlockCache
+from pyhudi.format.hfile.block_index import IndexEntry, leaf_entries, meta_entries, root_entries
+from pyhudi.format.hfile.key_values import ENTRY_SCHEMA, Entries
+from pyhudi.format.range_reader import RangeReader, Source, open_ranges, read_exactly
+
+__all__ = ["ENTRY_SCHEMA", "KEY_FIELD", "SCHEMA_KEY", "HFileReader"]
+
+SCHEMA_KEY = "schema"
+"""Entry of the file info that holds the Avro schema of the values."""
+
+KEY_FIELD = "key"
+"""Field of Avro values that is stored empty, because the key has its text."""
+
+_INT = struct.Struct(">i")
+_VERSION_WITH_SEQUENCE = 1
+"""Value of KEY_VALUE_VERSION that says that a sequence number follows each value."""
+_RUN_BLOCKS, _RUN_BYTES = 8, 1 << 20
+"""Most blocks, and bytes of them on disk, that are read and decoded at once: most of the work is the same for one block
+and for many."""
+_KEPT_BLOCKS, _KEPT_BYTES = 16, 4 << 20
+"""Most blocks wanted at once, and most bytes of blocks of a file, for which blocks are cached; a scan of most of a
+large file would only evict what is asked for again."""
+
+
+class HFileReader:
+    """An HFile that is open for reading.
+
+    Args:
+        source: what `pyhudi.format.range_reader.Source` names; it must stay open.
+        cache: keeps decoded blocks, under ``name`` of this content.
+
+    Raises:
+        FormatError: it is no HFile, or one of a kind that cannot be read.
+    """
+
+    def __init__(self, source: Source, *, cache: BlockCache | None = None, name: Hashable = None) -> None:
+        self._ranges: RangeReader = open_ranges(source)
+        self._cache, self._name = cache, name
+        size = self._ranges.size
+        if size < blocks.TRAILER_SIZE:
+            raise FormatError(f"not an HFile: {size} bytes are less than its trailer")
+        self._trailer = blocks.parse_trailer(
+            read_exactly(self._ranges, size - blocks.TRAILER_SIZE, blocks.TRAILER_SIZE)
+        )
+        trailer = self._trailer
+        start, end = trailer.load_on_open_offset, size - blocks.TRAILER_SIZE
+        if not 0 <= start <= trailer.file_info_offset <= end:
+            raise FormatError(
+                f"an HFile of {size} bytes with its index at {start}, its info at {trailer.file_info_offset}"
+            )
+        opened = read_exactly(self._ranges, start, end - start)
+        root, at = blocks.read_block(opened, (blocks.ROOT_INDEX_MAGIC,), trailer.codec)
+        meta, _ = blocks.read_block(opened[at:], (blocks.ROOT_INDEX_MAGIC,), trailer.codec)
+        self._root = root_entries(root, trailer.data_index_count, start, levels=trailer.index_levels)
+        self._meta = {entry.key: entry for entry in meta_entries(meta, trailer.meta_index_count, start)}
+        info, _ = blocks.read_block(
+            opened[trailer.file_info_offset - start :], (blocks.FILE_INFO_MAGIC,), trailer.codec
+        )
+        self._info = blocks.parse_file_info(info)
+        if bool(trailer.entry_count) != bool(self._root):
+            raise FormatError(f"an HFile of {trailer.entry_count} entries with {len(self._root)} blocks in its index")
+        if "hfile.MAX_TAGS_LEN" in self._info:
+            raise FormatError("an HFile with tags, which Hudi does not write")
+        version = self._info.get("KEY_VALUE_VERSION", b"")
+        self._has_sequence = version == _INT.pack(_VERSION_WITH_SEQUENCE)
+
+    @property
+    def num_entries(self) -> int:
+        """Keys in the file."""
+        return self._trailer.entry_count
+
+    @property
+    def comparator(self) -> str:
+        """Java class that compares keys for the writer; always by unsigned bytes."""
+        return self._trailer.comparator
+
+    @property
+    def file_info(self) -> Mapping[str, bytes]:
+        """The writer's remarks by name."""
+        return self._info
+
+    @property
+    def schema(self) -> str | None:
+        """Avro JSON of the values."""
+        text = self._info.get(SCHEMA_KEY)
+        try:
+            return None if text is None else text.decode()
+        except UnicodeDecodeError as e:
+            raise FormatError(f"the schema of an HFile is not UTF-8: {e}") from e
+
+    @property
+    def last_key(self) -> bytes | None:
+        """The greatest key; None in an empty file, or where the writer did not note it."""
+        key = self._info.get("hfile.LASTKEY")
+        return blocks.row_of(key) if key and self.num_entries else None
+
+    def meta_block(self, name: str) -> bytes | None:
+        """Return a meta block's bytes, e.g. ``bloomFilter``; None if there is none."""
+        entry = self._meta.get(name.encode())
+        return None if entry is None else self._payload(entry, (blocks.META_MAGIC,))
+
+    @functools.cached_property
+    def index(self) -> list[IndexEntry]:
+        """Index of all data blocks in order; reads the lower levels, if there are any."""
+        entries = self._root
+        for _ in range(self._trailer.index_levels - 1):
+            magics = (blocks.LEAF_INDEX_MAGIC, blocks.INTERMEDIATE_INDEX_MAGIC)
+            limit = self._trailer.load_on_open_offset
+            entries = [child for entry in entries for child in leaf_entries(self._payload(entry, magics), limit)]
+        if any(a.offset >= b.offset or a.key > b.key for a, b in itertools.pairwise(entries)):
+            raise FormatError("the index of an HFile is not in order")
+        return entries
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all entries in order of their keys (`ENTRY_SCHEMA`), in batches of one block or several.
+
+        Raises:
+            FormatError: a block is broken, or the file has not as many entries as it says.
+        """
+        count = 0
+        keep = self._keeps(len(self.index))
+        for run in self._runs(range(len(self.index))):
+            for batch in self._kept(run) if keep else [self._parsed(run).batch()]:
+                count += batch.num_rows
+                yield batch
+        if count != self.num_entries:
+            raise FormatError(f"an HFile of {self.num_entries} entries has {count}")
+
+    def lookup(self, keys: pa.Array | pa.ChunkedArray) -> pa.Table:
+        """Return the entries with any of these keys (text or bytes); reads only the blocks where they can be."""
+        wanted = pc.unique(keys.cast(pa.binary())).drop_null()
+        wanted = wanted.take(pc.sort_indices(wanted))
+        asked = dict(_by_block(self._firsts, wanted))
+        tables = []
+        keep = self._keeps(len(asked))
+        for run in self._runs(list(asked)):
+            if keep:
+                for number, batch in zip(run, self._kept(run), strict=True):
+                    tables.append(batch.filter(pc.is_in(batch["key"], value_set=asked[number])))
+            else:
+                tables.append(self._parsed(run).having(pa.concat_arrays([asked[number] for number in run])))
+        return pa.Table.from_batches(tables, ENTRY_SCHEMA)
+
+    def prefix(self, prefix: bytes) -> pa.Table:
+        """Return the entries whose keys begin with some bytes; reads only the blocks where they can be."""
+        return self.prefixes([prefix])
+
+    def prefixes(self, prefixes: Iterable[bytes]) -> pa.Table:
+        """Return the entries whose keys begin with any of these; reads only the blocks where they can be, each once."""
+        # none that another one begins: entries are given once
+        apart: list[bytes] = []
+        for prefix in sorted(set(prefixes)):
+            if not apart or not prefix.startswith(apart[-1]):
+                apart.append(prefix)
+        asked: dict[int, list[bytes]] = {}
+        for prefix in apart:
+            start = max(0, bisect_left(self._firsts, prefix) - 1)
+            for number in range(start, len(self.index)):
+                if self._firsts[number] > prefix and not self._firsts[number].startswith(prefix):
+                    break
+                asked.setdefault(number, []).append(prefix)
+        found = []
+        keep = self._keeps(len(asked))
+        for run in self._runs(list(asked)):
+            if keep:
+                parts = list(zip(self._kept(run), (asked[number] for number in run), strict=True))
+            else:
+                parts = [(self._parsed(run).batch(), list(dict.fromkeys(p for number in run for p in asked[number])))]
+            for batch, mine in parts:
+                spans = [(prefix, _span(batch["key"], prefix)) for prefix in mine]
+                found += [batch.slice(start, end - start) for _, (start, end) in spans if end > start]
+        return pa.Table.from_batches(found, ENTRY_SCHEMA)
+
+    @functools.cached_property
+    def _firsts(self) -> list[bytes]:
+        """The first key of each block."""
+        return [entry.key for entry in self.index]
+
+    def _keeps(self, count: int) -> bool:
+        """True if a read of this number of blocks is worth caching."""
+        if self._cache is None:
+            return False
+        return count <= _KEPT_BLOCKS or self._trailer.load_on_open_offset <= _KEPT_BYTES
+
+    def _runs(self, numbers: Sequence[int]) -> Iterator[list[int]]:
+        """Blocks (their numbers, ascending) in groups that are read at once."""
+        run: list[int] = []
+        size = 0
+        for number in numbers:
+            size += self.index[number].size
+            if run and (size > _RUN_BYTES or len(run) >= _RUN_BLOCKS):
+                yield run
+                run, size = [], self.index[number].size
+            run.append(number)
+        if run:
+            yield run
+
+    def _parsed(self, run: list[int]) -> Entries:
+        """The entries of several blocks; those that lie one behind the other are read at once."""
+        parts: list[bytes] = []
+        stretch: list[IndexEntry] = []
+        for entry in map(self.index.__getitem__, run):
+            if stretch and entry.offset != stretch[-1].offset + stretch[-1].size:
+                parts += self._payloads(stretch)
+                stretch = []
+            stretch.append(entry)
+        parts += self._payloads(stretch)
+        entries = Entries.parse(parts, has_sequence=self._has_sequence)
+        if run[-1] == len(self.index) - 1 and self.last_key is not None:
+            # an index that lacks blocks would leave their keys out
+            last = entries.keys[-1].as_py() if len(entries.keys) else None
+            if last != self.last_key:
+                raise FormatError(f"the last key of an HFile is {last!r}, and must be {self.last_key!r}")
+        return entries
+
+    def _payloads(self, stretch: list[IndexEntry]) -> Iterator[bytes]:
+        first, last = stretch[0], stretch[-1]
+        data = read_exactly(self._ranges, first.offset, last.offset + last.size - first.offset)
+        for entry in stretch:
+            at = entry.offset - first.offset
+            yield blocks.read_block(data[at : at + entry.size], (blocks.DATA_MAGIC,), self._trailer.codec)[0]
+
+    def _payload(self, entry: IndexEntry, magics: tuple[bytes, ...]) -> bytes:
+        data = read_exactly(self._ranges, entry.offset, entry.size)
+        return blocks.read_block(data, magics, self._trailer.codec)[0]
+
+    def _kept(self, run: list[int]) -> list[pa.RecordBatch]:
+        """The entries of each of some blocks, from the cache or else for it."""
+        assert self._cache is not None
+        names = [(self._name, self.index[number].offset) for number in run]
+        found: list[pa.RecordBatch | None] = [self._cache.find(name) for name in names]
+        missing = [place for place, batch in enumerate(found) if batch is None]
+        if missing:
+            entries = self._parsed([run[place] for place in missing])
+            every = entries.batch()
+            for place, (start, end) in zip(missing, itertools.pairwise(entries.bounds), strict=True):
+                batch = every.slice(start, end - start)
+                self._cache.put(names[place], batch, batch.nbytes)
+                found[place] = batch
+        return [batch for batch in found if batch is not None]
+
+
+def _by_block(firsts: list[bytes], keys: pa.Array) -> Iterator[tuple[int, pa.Array]]:
+    """Numbers of blocks with the (sorted) keys that may be in them."""
+    texts = keys.to_pylist()
+    start = 0
+    while start < len(texts):
+        block = bisect_right(firsts, texts[start]) - 1
+        end = len(texts) if block + 1 >= len(firsts) else bisect_left(texts, firsts[block + 1], start)
+        if block >= 0:
+            yield block, keys.slice(start, end - start)
+        start = end
+
+
+def _first_from(keys: pa.Array, key: bytes, start: int = 0) -> int:
+    """The place, from ``start`` on, of the first of the sorted keys that is not less than one."""
+    low, high = start, len(keys)
+    while low < high:
+        middle = (low + high) // 2
+        if keys[middle].as_py() < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _span(keys: pa.Array, prefix: bytes) -> tuple[int, int]:
+    """Range of the sorted keys that begin with a prefix."""
+    start = _first_from(keys, prefix)
+    # the least bytes that are greater than all with the prefix
+    rest = prefix.rstrip(b"\xff")
+    if not rest:
+        return start, len(keys)
+    return start, _first_from(keys, rest[:-1] + bytes([rest[-1] + 1]), start)

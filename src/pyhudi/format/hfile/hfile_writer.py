@@ -1,0 +1,256 @@
+"""Writes HFiles that all releases read: HBase's reader of 0.15 and the native one since 1.0.
+
+HBase wants full keys in the index, too, and a few numbers in the file info; the native reader loses the last entries of
+a block whose checksums take more room than those entries, so one checksum covers a whole block.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+import zlib
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+from pyhudi.format.binary_builder import BinaryRowBuilder
+from pyhudi.format.hfile import hfile_blocks as blocks
+from pyhudi.format.hfile.block_codecs import Codec
+from pyhudi.format.hfile.hfile_reader import SCHEMA_KEY
+from pyhudi.format.varint import unsigned
+
+COMPARATOR = "org.apache.hudi.io.storage.HoodieHBaseKVComparator"
+BLOCK_SIZE = 64 * 1024
+"""Bytes of entries in a block, before compression."""
+
+_LEVEL = 1
+"""Level of gzip: higher ones cost more than they save."""
+_CHUNK = 1 << 30
+_LONGEST_KEY = (1 << 15) - 1
+_MOST_BYTES = (1 << 31) - 1
+
+
+def write_hfile(
+    keys: pa.Array,
+    values: pa.Array,
+    *,
+    schema: str,
+    info: Mapping[str, bytes] | None = None,
+    meta: Mapping[str, bytes] | None = None,
+    codec: Codec = Codec.GZIP,
+    block_size: int = BLOCK_SIZE,
+) -> bytes:
+    """Return an HFile of keys (text or bytes, ascending by bytes, all different) with values (binary).
+
+    Args:
+        schema: Avro JSON of the values.
+        info: more entries of the file info.
+        meta: meta blocks by name.
+
+    Raises:
+        FormatError: keys are null, too long, or not in order; values are null.
+    """
+    parts: list[bytes] = []
+    writer = HFileWriter(parts.append, schema=schema, info=info, meta=meta, codec=codec, block_size=block_size)
+    writer.add(keys, values)
+    writer.finish()
+    return b"".join(parts)
+
+
+class HFileWriter:
+    """Writes an HFile of entries that come in their order, some at a time; arguments as of `write_hfile`.
+
+    ``sink`` is given the bytes one part after another. Memory: what is added at a time, and the block index.
+
+    Raises:
+        FormatError: as of `write_hfile`; or the file gets too large.
+    """
+
+    def __init__(
+        self,
+        sink: Callable[[bytes], object],
+        *,
+        schema: str,
+        info: Mapping[str, bytes] | None = None,
+        meta: Mapping[str, bytes] | None = None,
+        codec: Codec = Codec.GZIP,
+        block_size: int = BLOCK_SIZE,
+    ) -> None:
+        self._blocks = _Blocks(sink, codec)
+        self._schema, self._info, self._meta, self._block_size = schema, info or {}, meta or {}, block_size
+        self._count = self._key_bytes = self._value_bytes = 0
+        self._last = pa.array([], pa.binary())
+
+    @property
+    def count(self) -> int:
+        """Entries so far."""
+        return self._count
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return self._blocks.size
+
+    def add(self, keys: pa.Array, values: pa.Array) -> None:
+        """Write entries; a block ends with the one that fills it, and with the last one."""
+        if not len(keys) and not len(values):
+            return
+        rows = keys.cast(pa.binary())
+        _check(rows, values, self._last)
+        self._blocks.data(rows, values, self._block_size)
+        self._last = rows[-1:]
+        self._count += len(rows)
+        self._key_bytes += pc.sum(pc.binary_length(rows)).as_py()
+        self._value_bytes += pc.sum(pc.binary_length(values)).as_py()
+
+    def finish(self) -> None:
+        """Write what is behind the entries."""
+        self._blocks.meta(self._meta)
+        self._blocks.finish(self._file_info(), self._count)
+
+    def _file_info(self) -> bytes:
+        count = max(1, self._count)
+        entries = {
+            **self._info,
+            SCHEMA_KEY: self._schema.encode(),
+            "KEY_VALUE_VERSION": struct.pack(">i", 1),
+            "MAX_MEMSTORE_TS_KEY": struct.pack(">q", 0),
+            "hfile.AVG_KEY_LEN": struct.pack(">i", self._key_bytes // count + 12),
+            "hfile.AVG_VALUE_LEN": struct.pack(">i", self._value_bytes // count),
+            "hfile.CREATE_TIME_TS": struct.pack(">q", time.time_ns() // 1_000_000),
+        }
+        if len(self._last):
+            entries["hfile.LASTKEY"] = blocks.full_key(self._last[0].as_py())
+        pairs = [
+            blocks.protobuf_bytes(1, blocks.protobuf_bytes(1, name.encode()) + blocks.protobuf_bytes(2, entries[name]))
+            for name in sorted(entries)
+        ]
+        message = b"".join(pairs)
+        return b"PBUF" + unsigned(len(message)) + message
+
+
+def _check(keys: pa.Array, values: pa.Array, last: pa.Array) -> None:
+    """Refuse entries that cannot come after the ``last`` key (empty: they are the first)."""
+    if len(keys) != len(values) or keys.null_count or values.null_count:
+        raise FormatError(
+            f"{len(keys)} keys ({keys.null_count} null) for {len(values)} values ({values.null_count} null)"
+        )
+    if pc.max(pc.binary_length(keys)).as_py() > _LONGEST_KEY:
+        raise FormatError(
+            f"an HFile key of {pc.max(pc.binary_length(keys)).as_py()} bytes; up to {_LONGEST_KEY} are possible"
+        )
+    before = pa.concat_arrays([last, keys[:-1]])
+    if not pc.all(pc.less(before, keys[len(keys) - len(before) :]), min_count=0).as_py():
+        raise FormatError("keys of an HFile must be in ascending order of their bytes, and all different")
+
+
+def _entries(keys: pa.Array, values: pa.Array) -> tuple[memoryview, npt.NDArray[np.int64]]:
+    """All entries one after another, and where each begins and the last one ends."""
+    rows = BinaryRowBuilder(len(keys))
+    row_sizes = pc.binary_length(keys).to_numpy().astype(np.int64)
+    value_sizes = pc.binary_length(values).to_numpy().astype(np.int64)
+    key_sizes = row_sizes + 2 + len(blocks.KEY_TAIL)
+    heads = [key_sizes.astype(">i4"), value_sizes.astype(">i4"), row_sizes.astype(">i2")]
+    rows.short(np.concatenate([head.view(np.uint8).reshape(len(keys), -1) for head in heads], axis=1))
+    rows.long(keys)
+    rows.constant(blocks.KEY_TAIL)
+    rows.long(values)
+    # the sequence number of a key-value, which Hudi does not use
+    rows.constant(b"\0")
+    joined = rows.joined()
+    offsets = np.frombuffer(joined.buffers()[1], np.int32, len(keys) + 1).astype(np.int64)
+    return memoryview(joined.buffers()[2] or b"").cast("B"), offsets
+
+
+class _Blocks:
+    """The blocks of an HFile, from its beginning to its end; ``size`` is how many bytes there are so far."""
+
+    def __init__(self, sink: Callable[[bytes], object], codec: Codec) -> None:
+        self.size = 0
+        self._sink = sink
+        self._codec = codec
+        self._index: list[tuple[bytes, int, int]] = []
+        self._meta: list[tuple[bytes, int, int]] = []
+        self._plain_bytes = 0
+
+    def data(self, keys: pa.Array, values: pa.Array, block_size: int) -> None:
+        """Write data blocks: each ends with the entry that fills it, or with the last one."""
+        data, offsets = _entries(keys, values)
+        start = 0
+        previous = self._index[-1][1] if self._index else -1
+        while start < len(keys):
+            end = min(len(keys), int(np.searchsorted(offsets, offsets[start] + block_size)))
+            place = self._block(blocks.DATA_MAGIC, data[offsets[start] : offsets[end]], previous)
+            self._index.append((blocks.full_key(keys[start].as_py()), *place))
+            previous = place[0]
+            start = end
+
+    def meta(self, meta: Mapping[str, bytes]) -> None:
+        """Write the meta blocks."""
+        for name in sorted(meta):
+            self._meta.append((name.encode(), *self._block(blocks.META_MAGIC, memoryview(meta[name]), -1)))
+
+    def finish(self, info: bytes, count: int) -> None:
+        """Write indexes, file info and trailer."""
+        load_on_open = self.size
+        index = _index_payload(self._index)
+        self._block(blocks.ROOT_INDEX_MAGIC, memoryview(index), -1)
+        self._block(blocks.ROOT_INDEX_MAGIC, memoryview(_index_payload(self._meta)), -1)
+        info_place, _ = self._block(blocks.FILE_INFO_MAGIC, memoryview(info), -1)
+        numbers = {
+            1: info_place,
+            2: load_on_open,
+            3: len(index),
+            4: self._plain_bytes,
+            5: len(self._index),
+            6: len(self._meta),
+            7: count,
+            8: 1,
+            9: self._index[0][1] if self._index else 0,
+            10: self._index[-1][1] if self._index else 0,
+        }
+        message = b"".join(unsigned(n << 3) + unsigned(v) for n, v in numbers.items())
+        message += blocks.protobuf_bytes(11, COMPARATOR.encode())
+        message += unsigned(12 << 3) + unsigned(self._codec)
+        trailer = blocks.TRAILER_MAGIC + unsigned(len(message)) + message
+        version = struct.pack(">i", 3 << 24 | blocks.MAJOR_VERSION)
+        self._add(trailer.ljust(blocks.TRAILER_SIZE - len(version), b"\0") + version)
+
+    def _block(self, magic: bytes, payload: memoryview, previous: int) -> tuple[int, int]:
+        """Write a block; return where it is and its bytes on disk."""
+        packed: bytes | memoryview = payload
+        if self._codec is Codec.GZIP:
+            deflate = zlib.compressobj(_LEVEL, wbits=31)
+            packed = deflate.compress(payload) + deflate.flush()
+        covered = blocks.BLOCK_HEADER.size + len(packed)
+        size = covered + 4
+        header = blocks.BLOCK_HEADER.pack(
+            magic, size - blocks.BLOCK_HEADER.size, len(payload), previous, blocks.CHECKSUM_CRC32, _CHUNK, covered
+        )
+        checksum = zlib.crc32(packed, zlib.crc32(header))
+        self._plain_bytes += blocks.BLOCK_HEADER.size + len(payload)
+        place = self.size
+        self._add(header)
+        self._add(bytes(packed))
+        self._add(struct.pack(">I", checksum))
+        return place, size
+
+    def _add(self, part: bytes) -> None:
+        self.size += len(part)
+        if self.size > _MOST_BYTES:
+            raise FormatError(
+                f"an HFile of {self.size} bytes or more is too large; readers know up to {_MOST_BYTES}: spread the "
+                "entries over more files, those of an index of the metadata table over more file groups "
+                "(hoodie.metadata.index.*.file.group.count)"
+            )
+        self._sink(part)
+
+
+def _index_payload(entries: list[tuple[bytes, int, int]]) -> bytes:
+    return b"".join(
+        struct.pack(">qi", offset, size) + blocks.hadoop_number(len(key)) + key for key, offset, size in entries
+    )

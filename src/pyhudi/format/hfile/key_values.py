@@ -1,0 +1,145 @@
+"""The entries of HFile data blocks: keys and values one after another, put into Arrow arrays.
+
+Blocks have no heads or ends of their own once they are decompressed, so what several of them hold together is read like
+one block.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+from pyhudi.format.binary_gather import gather
+from pyhudi.format.hfile import hfile_blocks as blocks
+
+ENTRY_SCHEMA = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
+"""Entries, in the order of the keys."""
+
+_ENTRY_HEAD = 8
+"""Length of the key and of the value, four bytes each."""
+_KEY_EXTRA = 2 + len(blocks.KEY_TAIL)
+
+_Index = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Entries that have been found in the bytes of blocks: the keys, and where the values are. ``bounds``: the row with
+    which each block begins, and the number of all rows."""
+
+    keys: pa.BinaryArray
+    bounds: Sequence[int]
+    raw: npt.NDArray[np.uint8]
+    starts: _Index
+    sizes: _Index
+
+    @classmethod
+    def parse(cls, parts: Sequence[bytes], *, has_sequence: bool) -> Entries:
+        """Find the entries of one block or several, in their order; ``has_sequence``: a number follows each value.
+
+        Raises:
+            FormatError: the bytes are no entries, or not in order.
+        """
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        starts, key_sizes, value_sizes = _layout(data, has_sequence)
+        begins = np.cumsum([0, *(len(part) for part in parts)])
+        bounds = np.searchsorted(starts, begins)
+        if not bool((np.append(starts, len(data))[bounds] == begins).all()):
+            raise FormatError("an HFile block ends within an entry")
+        raw = np.frombuffer(data, np.uint8)
+        keys_at = starts + _ENTRY_HEAD
+        row_sizes = raw[keys_at].astype(np.int64) << 8 | raw[keys_at + 1]
+        if not bool(((row_sizes + 2 == key_sizes) | (row_sizes + _KEY_EXTRA == key_sizes)).all()):
+            raise FormatError("an HFile block has a key that is no row key")
+        keys = gather(raw, keys_at + 2, row_sizes)
+        if len(keys) > 1 and not pc.all(pc.less_equal(keys[:-1], keys[1:])).as_py():
+            raise FormatError("an HFile block has keys that are not in order")
+        return cls(keys, bounds.tolist(), raw, keys_at + key_sizes, value_sizes)
+
+    def batch(self) -> pa.RecordBatch:
+        """All entries (`ENTRY_SCHEMA`)."""
+        return pa.RecordBatch.from_arrays([self.keys, gather(self.raw, self.starts, self.sizes)], schema=ENTRY_SCHEMA)
+
+    def having(self, keys: pa.BinaryArray) -> pa.RecordBatch:
+        """The entries with any of these keys (`ENTRY_SCHEMA`)."""
+        found = np.flatnonzero(pc.is_in(self.keys, value_set=keys).to_numpy(zero_copy_only=False))
+        values = gather(self.raw, self.starts[found], self.sizes[found])
+        return pa.RecordBatch.from_arrays([self.keys.take(pa.array(found)), values], schema=ENTRY_SCHEMA)
+
+
+def _layout(
+    data: bytes, has_sequence: bool
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Offsets of entries, and the lengths of their keys and values."""
+    same = _same_sizes(data, has_sequence)
+    if same is not None:
+        return same
+    plain = _one_by_one(data, int(has_sequence))
+    if plain is not None:
+        return plain
+    starts, key_sizes, value_sizes = [], [], []
+    at, size = 0, len(data)
+    lengths = struct.Struct(">ii")
+    while at < size:
+        if at + _ENTRY_HEAD > size:
+            raise FormatError("an HFile block ends within an entry")
+        key_size, value_size = lengths.unpack_from(data, at)
+        end = at + _ENTRY_HEAD + key_size + value_size
+        if key_size < 2 or value_size < 0 or end > size:
+            raise FormatError(f"an HFile block has a key of {key_size} and a value of {value_size} bytes")
+        starts.append(at)
+        key_sizes.append(key_size)
+        value_sizes.append(value_size)
+        at = blocks.hadoop_varint(data, end)[1] if has_sequence else end
+    return np.array(starts, np.int64), np.array(key_sizes, np.int64), np.array(value_sizes, np.int64)
+
+
+def _one_by_one(
+    data: bytes, behind: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+    """The layout of a block whose entries have ``behind`` zero bytes behind them; None for any other."""
+    starts: list[int] = []
+    add, lengths = starts.append, struct.Struct(">ii").unpack_from
+    at, size, more = 0, len(data), _ENTRY_HEAD + behind
+    try:
+        while at < size:
+            key_size, value_size = lengths(data, at)
+            if key_size < 2 or value_size < 0:
+                return None
+            add(at)
+            at += key_size + value_size + more
+    except struct.error:
+        return None
+    if at != size:
+        return None
+    found = np.array(starts, np.int64)
+    raw = np.frombuffer(data, np.uint8)
+    heads = raw[found[:, None] + np.arange(_ENTRY_HEAD)].view(">i4").astype(np.int64).reshape(-1, 2)
+    key_sizes, value_sizes = np.ascontiguousarray(heads[:, 0]), np.ascontiguousarray(heads[:, 1])
+    if behind and raw[found + _ENTRY_HEAD + key_sizes + value_sizes].any():
+        return None
+    return found, key_sizes, value_sizes
+
+
+def _same_sizes(
+    data: bytes, has_sequence: bool
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+    """The layout of a block whose entries are all of the same sizes, as in most record indexes."""
+    if len(data) < _ENTRY_HEAD:
+        return None
+    key_size, value_size = struct.unpack_from(">ii", data)
+    stride = _ENTRY_HEAD + key_size + value_size + has_sequence
+    if key_size < 2 or value_size < 0 or len(data) % stride:
+        return None
+    rows = np.frombuffer(data, np.uint8).reshape(-1, stride)
+    if not bool((rows[:, :_ENTRY_HEAD] == rows[0, :_ENTRY_HEAD]).all()) or (has_sequence and rows[:, -1].any()):
+        return None
+    count = len(rows)
+    return np.arange(count, dtype=np.int64) * stride, np.full(count, key_size), np.full(count, value_size)

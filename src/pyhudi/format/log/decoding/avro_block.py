@@ -1,0 +1,140 @@
+"""The content of AVRO_DATA and CDC_DATA blocks::
+
+    int32 content version, 1 to 3
+    int32 number of records
+    per record: int32 length, then that many bytes of Avro binary
+
+Version 0, of releases before 0.5, had no number of records. Framed so, the records are one run of Avro data whose
+every record begins with a fixed field of four bytes, its length: decoders are given that schema, and nothing is cut.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.errors import FormatError
+from pyhudi.format.avro.binary_layout import PREFIX_FIELD, record_layout
+from pyhudi.format.avro.decoder import RecordProjection, decode_columns, has_fast_decoder
+from pyhudi.format.avro.type_tree import is_exact, record_type
+from pyhudi.format.log.encoding.data_block_encoder import encode_avro
+
+_INT = struct.Struct(">i")
+_HEAD = struct.Struct(">ii")
+HEAD_SIZE = _HEAD.size
+"""Bytes before the records."""
+PREFIX = 4
+"""Bytes of the length before each record."""
+
+
+def records_of(content: memoryview) -> tuple[memoryview, int]:
+    """Return the framed records of a block's content and their number.
+
+    Raises:
+        FormatError: the content version is unknown, or the number of records cannot be.
+    """
+    count = count_framed(content)
+    body = content[_HEAD.size :]
+    if not 0 <= count <= len(body) // PREFIX:
+        raise FormatError(f"Avro data block of {len(content)} bytes cannot have {count} records")
+    return body, count
+
+
+def count_framed(content: memoryview) -> int:
+    """The number of records that a content, of which at least `HEAD_SIZE` bytes are given, claims to have.
+
+    Raises:
+        FormatError: the content version is unknown, or there are fewer bytes.
+    """
+    if len(content) < HEAD_SIZE:
+        raise FormatError(f"Avro data block of {len(content)} bytes is too short")
+    version, count = _HEAD.unpack_from(content)
+    if not 1 <= version <= 3:
+        raise FormatError(f"Avro data block has content version {version}; versions 1 to 3 are known")
+    return int(count)
+
+
+def avro_datums(content: memoryview) -> Iterator[memoryview]:
+    """Yield the Avro-encoded records of a block's content one by one.
+
+    Raises:
+        FormatError: the content version is unknown or a record runs past the end.
+    """
+    body, count = records_of(content)
+    pos = 0
+    for number in range(count):
+        if pos + PREFIX > len(body):
+            raise FormatError(f"Avro data block ends before record {number} of {count}")
+        (length,) = _INT.unpack_from(body, pos)
+        pos += PREFIX
+        if length < 0 or pos + length > len(body):
+            raise FormatError(f"record {number} of {count} runs past the end of its Avro data block")
+        yield body[pos : pos + length]
+        pos += length
+
+
+def decode_avro(
+    content: memoryview,
+    schema: str,
+    columns: Sequence[str] | None = None,
+    *,
+    fast: bool = True,
+    trusted: bool = False,
+) -> pa.Table:
+    """Return a block's records under the Arrow schema that goes with its Avro schema; ``columns`` chooses and orders.
+
+    Decoders do not look at everything: of a damaged record they may make another one. So the records are encoded again
+    and compared with the content, which nobody encodes otherwise; not if it is ``trusted`` already.
+
+    Raises:
+        FormatError: the content is not what its schema says.
+    """
+    body, count = records_of(content)
+    if trusted or not is_exact(record_type(schema)):
+        return decode_framed(body, count, schema, columns, fast=fast)
+    table = decode_framed(body, count, schema, fast=fast)
+    at = 0
+    for _, part in encode_avro(table, schema):
+        if part != body[at : at + len(part)]:
+            raise FormatError(f"the {count} records of an Avro data block are not encoded as Avro records are")
+        at += len(part)
+    return table if columns is None else table.select([name for name in columns if name in table.column_names])
+
+
+def decode_framed(
+    body: memoryview, count: int, schema: str, columns: Sequence[str] | None = None, *, fast: bool = True
+) -> pa.Table:
+    """Return ``count`` records of which each stands behind its length, without much of a check; see `decode_avro`."""
+    layout = record_layout(schema)
+    fields = layout.chosen(columns)
+    fast = fast and layout.is_simple and has_fast_decoder()
+    # to polars a float is the cheapest type of four bytes, and keeps them as they are
+    prefix: Any = "float" if fast else {"type": "fixed", "name": "prefix", "size": PREFIX}
+    wanted = {name: RecordProjection(node.raw, node.unwrap) for name, _, node in fields if node is not None}
+    wanted[PREFIX_FIELD] = RecordProjection(pa.float32() if fast else pa.binary())
+    raw = decode_columns(layout.avro(prefix), body, count, wanted, fast=fast)
+    _check_lengths(body, raw.pop(PREFIX_FIELD))
+    arrays = [pa.nulls(count) if node is None else node.restore(raw[name]) for name, _, node in fields]
+    return pa.Table.from_arrays(arrays, schema=pa.schema([field for _, field, _ in fields]))
+
+
+def _check_lengths(body: memoryview, prefixes: pa.Array) -> None:
+    """Check that records begin where the lengths say: a decoder that lost its way has read other lengths.
+
+    ``prefixes`` are what a decoder came upon in front of each record.
+
+    Raises:
+        FormatError: they do not.
+    """
+    read = np.frombuffer(prefixes.buffers()[-1] or b"", ">i4", len(prefixes))
+    starts = np.zeros(len(read) + 1, np.int64)
+    np.cumsum(read.astype(np.int64) + PREFIX, out=starts[1:])
+    if (len(read) and int(read.min()) < 0) or int(starts[-1]) != len(body):
+        raise FormatError(f"the {len(read)} records of an Avro data block do not fill its {len(body)} bytes")
+    stored = np.frombuffer(body, np.uint8)[starts[:-1, None] + np.arange(PREFIX)]
+    if not np.array_equal(stored.view(">i4")[:, 0] if len(stored) else read, read):
+        raise FormatError(f"one of {len(read)} records of an Avro data block is not as long as it says")

@@ -1,0 +1,63 @@
+"""Avro records with text that is not UTF-8. Text and bytes are encoded alike, so such records are read as bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.config.enums import InvalidText
+from pyhudi.errors import FormatError, SchemaError
+from pyhudi.format.avro.binary_layout import record_layout
+from pyhudi.format.text_encoding import as_text, invalid_text
+
+Decode = Callable[[str], pa.Table]
+"""Decodes records under a schema."""
+
+
+def avro_table(decode: Decode, schema: str, invalid: InvalidText) -> pa.Table:
+    """Decode under the schema, with text that is not UTF-8 refused or replaced.
+
+    Raises:
+        FormatError: the records are not what the schema says, or there is such text and it is to be refused.
+    """
+    try:
+        return decode(schema)
+    except FormatError as e:
+        raw = _of_bytes(decode, schema)
+        if raw is None:
+            raise
+        if invalid is InvalidText.FAIL:
+            raise invalid_text("an Avro record", e) from e
+    fields = [field for _, field, _ in record_layout(schema).chosen(raw.column_names)]
+    columns = [
+        as_text(column.combine_chunks(), field.type, field.name)
+        for column, field in zip(raw.columns, fields, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _of_bytes(decode: Decode, schema: str) -> pa.Table | None:
+    """The records, with bytes where the schema has text; None where it is not the text that they cannot be read for."""
+    plain = json.loads(schema)
+    changed = _bytes_for_text(plain)
+    try:
+        return None if changed == plain else decode(json.dumps(changed))
+    except (FormatError, SchemaError):
+        return None
+
+
+def _bytes_for_text(avro: Any) -> Any:
+    """An Avro type with bytes in the place of text (keys of maps aside)."""
+    if isinstance(avro, list):
+        return [_bytes_for_text(one) for one in avro]
+    if not isinstance(avro, dict):
+        return "bytes" if avro == "string" else avro
+    if avro["type"] == "string":
+        return "bytes"
+    changed = {key: _bytes_for_text(avro[key]) for key in ("type", "items", "values") if key in avro}
+    if "fields" in avro:
+        changed["fields"] = [{**field, "type": _bytes_for_text(field["type"])} for field in avro["fields"]]
+    return {**avro, **changed}

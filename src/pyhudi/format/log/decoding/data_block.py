@@ -1,0 +1,114 @@
+"""Records of data blocks as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.enums import InvalidText
+from pyhudi.errors import FormatError, SchemaError
+from pyhudi.format.base_file import parquet
+from pyhudi.format.corruption import as_corruption
+from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, KEY_FIELD, HFileReader
+from pyhudi.format.log.decoding.avro_block import HEAD_SIZE, count_framed, decode_avro, decode_framed
+from pyhudi.format.log.decoding.avro_text import avro_table
+from pyhudi.format.log.decoding.delete_block import decode_deletes
+from pyhudi.format.log.log_block import BlockType, LogBlock
+from pyhudi.format.range_reader import read_exactly
+
+
+def decode_records(
+    block: LogBlock, *, columns: Sequence[str] | None = None, invalid_text: InvalidText = InvalidText.FAIL
+) -> pa.Table:
+    """Return the records of a data block or change-data block, in the order of the block.
+
+    The schema is the block's own (its SCHEMA header), with the Arrow types that base files are read with, meta columns
+    included. ``columns`` chooses and orders top-level columns; those that the block does not have are left out.
+    ``invalid_text``: what becomes of text that is not UTF-8.
+
+    Raises:
+        FormatError: the block holds no records, or its content is not what its type and schema say.
+    """
+    try:
+        with as_corruption(f"the {block.type.name} block at offset {block.offset} cannot be read"):
+            if block.type in (BlockType.AVRO_DATA, BlockType.CDC_DATA):
+                return _avro(block, columns, invalid_text)
+            if block.type is BlockType.PARQUET_DATA:
+                return _parquet(block, columns, invalid_text)
+            if block.type is BlockType.HFILE_DATA:
+                return _hfile(block, columns, invalid_text)
+    except SchemaError as e:
+        raise FormatError(f"the {block.type.name} block at offset {block.offset} has a broken schema: {e}") from e
+    raise FormatError(f"a block of type {block.type.name} holds no records")
+
+
+def count_records(block: LogBlock) -> int:
+    """Return the number of records or deletes of a data or delete block, without decoding more than that needs.
+
+    Raises:
+        FormatError: the block holds no records, or is damaged.
+    """
+    if block.type is BlockType.AVRO_DATA:
+        return count_framed(read_exactly(block.source, block.content_offset, min(block.content_length, HEAD_SIZE)))
+    if block.type is BlockType.PARQUET_DATA:
+        return parquet.row_count(pa.BufferReader(pa.py_buffer(block.content())))
+    if block.type is BlockType.DELETE:
+        return decode_deletes(block, pa.schema([])).num_rows  # type: ignore[no-any-return]
+    return decode_records(block, columns=[]).num_rows  # type: ignore[no-any-return]
+
+
+def _avro(block: LogBlock, columns: Sequence[str] | None, invalid_text: InvalidText) -> pa.Table:
+    if block.schema is None:
+        raise FormatError(f"the {block.type.name} block at offset {block.offset} has no schema")
+    content = block.content()
+    return avro_table(
+        lambda text: decode_avro(content, text, columns, trusted=block.is_sealed), block.schema, invalid_text
+    )
+
+
+def _hfile(block: LogBlock, columns: Sequence[str] | None, invalid_text: InvalidText) -> pa.Table:
+    """The Avro values of an HFile, in order of their keys. Writers leave the field ``key`` empty; here it is filled."""
+    reader = HFileReader(block.content())
+    schema = block.schema or reader.schema
+    if schema is None:
+        raise FormatError(f"the HFILE_DATA block at offset {block.offset} has no schema")
+    entries = pa.Table.from_batches(reader.batches(), ENTRY_SCHEMA).combine_chunks()
+    values = _flat(entries["value"])
+    table = avro_table(lambda text: decode_values(values, text, columns), schema, invalid_text)
+    if KEY_FIELD in table.column_names and pa.types.is_string(table.schema.field(KEY_FIELD).type):
+        at = table.schema.get_field_index(KEY_FIELD)
+        table = table.set_column(at, table.schema.field(at), entries["key"].cast(pa.string()))
+    return table
+
+
+def decode_values(values: pa.BinaryArray, schema: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return Avro records that are the values of a binary array, in its order; see `decode_records`.
+
+    Raises:
+        FormatError: a value is no such record.
+    """
+    sizes = pc.binary_length(values).to_numpy().astype(">i4")
+    prefixes = pa.Array.from_buffers(
+        pa.binary(),
+        len(values),
+        [None, pa.py_buffer(np.arange(0, 4 * len(values) + 4, 4, dtype=np.int32)), pa.py_buffer(sizes)],
+    )
+    joined = pc.binary_join_element_wise(prefixes, values, b"")
+    data = joined.buffers()[2]
+    return decode_framed(memoryview(data or b"").cast("B"), len(values), schema, columns)
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _parquet(block: LogBlock, columns: Sequence[str] | None, invalid_text: InvalidText) -> pa.Table:
+    file = parquet.open_file(pa.BufferReader(pa.py_buffer(block.content())), pre_buffer=False)
+    batches = list(parquet.read_batches(file, columns, invalid_text=invalid_text))
+    schema = parquet.read_schema(file)
+    if columns is not None:
+        schema = pa.schema([schema.field(name) for name in columns if name in schema.names])
+    return pa.Table.from_batches([batch.select(schema.names) for batch in batches]) if batches else schema.empty_table()

@@ -1,0 +1,173 @@
+"""Ordering values of deletes: each comes with the kind of value that its writer had.
+
+The kinds are the branches of Avro's union in delete blocks of content version 3. A delete without ordering value
+carries the int 0, which the original calls the default; such a delete is decided by the order of writes alone.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError, SchemaMismatchError
+from pyhudi.format.decimals import bytes_of_decimals, decimals_from_bytes
+from pyhudi.schema.type_conversion import convert
+
+DECIMAL_TYPE = pa.decimal128(38, 15)
+"""Type that decimals are widened to in a delete block; its schema says 30 digits, which is never checked."""
+
+
+NATURAL_COLUMN = "_pyhudi_natural"
+"""Column that is true if a delete has the default ordering value: the order of writes alone decides it."""
+
+
+class Kind(IntEnum):
+    """Numbers of the union's branches. The last one stands inside arrays only, under this number less one."""
+
+    NONE = 0
+    BOOLEAN = 1
+    INT = 2
+    LONG = 3
+    FLOAT = 4
+    DOUBLE = 5
+    BYTES = 6
+    STRING = 7
+    DATE = 8
+    DECIMAL = 9
+    TIME_MICROS = 10
+    TIMESTAMP_MICROS = 11
+    ARRAY = 12
+    LOCAL_DATE = 13
+
+
+RAW_TYPES = {
+    Kind.NONE: pa.null(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.INT: pa.int32(),
+    Kind.LONG: pa.int64(),
+    Kind.FLOAT: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.BYTES: pa.binary(),
+    Kind.STRING: pa.string(),
+    Kind.DATE: pa.int32(),
+    Kind.DECIMAL: pa.binary(),
+    Kind.TIME_MICROS: pa.int64(),
+    Kind.TIMESTAMP_MICROS: pa.int64(),
+    Kind.LOCAL_DATE: pa.int32(),
+}
+"""Arrow types of the values as they are stored: decimals and bytes as bytes, dates and times as numbers."""
+
+
+AVRO_NAMES = {
+    Kind.BOOLEAN: "boolean",
+    Kind.INT: "int",
+    Kind.LONG: "long",
+    Kind.FLOAT: "float",
+    Kind.DOUBLE: "double",
+    Kind.BYTES: "bytes",
+    Kind.STRING: "string",
+    Kind.DATE: "int",
+    Kind.DECIMAL: "bytes",
+    Kind.TIME_MICROS: "long",
+    Kind.TIMESTAMP_MICROS: "long",
+    Kind.LOCAL_DATE: "int",
+}
+"""Avro's plain types of the stored values."""
+
+
+class Ordering(NamedTuple):
+    """One ordering value: of the raw type of its kind; for ``ARRAY`` a tuple of such."""
+
+    kind: Kind
+    value: Any
+
+    @property
+    def is_natural(self) -> bool:
+        """True if it is the default, which means that the order of writes decides."""
+        return self.kind is Kind.NONE or (self.kind is Kind.INT and self.value == 0)
+
+
+NATURAL = Ordering(Kind.INT, 0)
+"""The ordering value of a delete that has none."""
+
+
+def to_column(values: pa.Array, kind: Kind, field: pa.Field) -> pa.Array:
+    """Return stored ordering values of one kind as values of an ordering field.
+
+    Raises:
+        FormatError: values of that kind cannot be values of the field.
+    """
+    target = field.type
+    try:
+        if kind is Kind.NONE:
+            return pa.nulls(len(values), target)
+        return (
+            _temporal(values, kind, target) if _is_temporal(target) else convert(_plain(values, kind, target), target)
+        )
+    except (SchemaMismatchError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+        raise FormatError(
+            f"a delete has an ordering value of kind {kind.name} where field {field.name!r} is {target}: {e}"
+        ) from e
+
+
+def to_stored(values: pa.Array, field: pa.Field, table_version: int) -> tuple[Kind, pa.Array]:
+    """Return values of an ordering field as the original stores them in deletes, and their kind; nulls stay null.
+
+    Raises:
+        FormatError: deletes cannot carry values of that type.
+    """
+    target = field.type
+    values = values if values.type == target else values.cast(target)
+    for kind in (Kind.BOOLEAN, Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE, Kind.BYTES, Kind.STRING):
+        if RAW_TYPES[kind] == target:
+            return kind, values
+    if pa.types.is_date32(target):
+        # the releases of version 6 compare dates, the later ones the numbers of days
+        return Kind.DATE if table_version < 8 else Kind.INT, values.view(pa.int32())
+    if pa.types.is_timestamp(target) or pa.types.is_time64(target):
+        return Kind.LONG, values.view(pa.int64())
+    if pa.types.is_time32(target):
+        return Kind.INT, values.view(pa.int32())
+    if pa.types.is_decimal(target) and target.scale <= DECIMAL_TYPE.scale:
+        wide = pa.decimal128(38, DECIMAL_TYPE.scale)
+        try:
+            return Kind.DECIMAL, bytes_of_decimals(values.cast(pa.decimal256(76, wide.scale)).cast(wide))
+        except pa.ArrowInvalid as e:
+            raise FormatError(f"a delete cannot carry a value of ordering field {field.name!r} ({target}): {e}") from e
+    raise FormatError(f"deletes cannot carry ordering field {field.name!r}, which is {target}; choose another one")
+
+
+def _is_temporal(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_temporal(data_type))
+
+
+def _plain(values: pa.Array, kind: Kind, target: pa.DataType) -> pa.Array:
+    if kind is Kind.DECIMAL:
+        return decimals_from_bytes(values, DECIMAL_TYPE)
+    if kind is Kind.BYTES and pa.types.is_decimal(target):
+        return decimals_from_bytes(values, target)
+    if kind in (Kind.DATE, Kind.LOCAL_DATE):
+        return values.view(pa.date32())
+    return values
+
+
+def _temporal(values: pa.Array, kind: Kind, target: pa.DataType) -> pa.Array:
+    if pa.types.is_string(values.type):
+        return values.cast(target)
+    if not pa.types.is_integer(values.type):
+        raise pa.ArrowInvalid(f"{values.type} is neither date nor time")
+    if pa.types.is_date32(target):
+        return values.cast(pa.int32()).view(target)
+    if kind in (Kind.DATE, Kind.LOCAL_DATE):
+        return values.view(pa.date32()).cast(target)
+    if target.bit_width == 32:
+        return (pc.divide(values, 1000) if kind is Kind.TIME_MICROS else values).cast(pa.int32()).view(target)
+    wide = values.cast(pa.int64())
+    if kind is Kind.TIMESTAMP_MICROS and target.unit == "ms":
+        return (
+            pc.floor_temporal(wide.view(pa.timestamp("us")), unit="millisecond").cast(pa.timestamp("ms")).view(target)
+        )
+    return wide.view(target)

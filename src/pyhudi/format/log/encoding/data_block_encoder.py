@@ -1,0 +1,105 @@
+"""Contents of data blocks: Arrow rows as framed Avro records, as a Parquet file, or as an HFile."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.avro.encoder import encode_records
+from pyhudi.format.avro.type_tree import record_type
+from pyhudi.format.base_file.parquet import BaseFileWriter, ParquetOptions
+from pyhudi.format.hfile.hfile_reader import KEY_FIELD
+from pyhudi.format.hfile.hfile_writer import write_hfile
+from pyhudi.format.log.block_framing import Buffer
+from pyhudi.schema.meta_fields import RECORD_KEY
+
+CONTENT_VERSION = 3
+"""Content version of Avro blocks, as all releases since 0.10 write them."""
+_SLICE_BYTES = 16 * 1024 * 1024
+"""Arrow bytes of the rows that are encoded at once; what is worked on stays in the processor's caches."""
+
+
+def encode_avro(
+    rows: pa.Table,
+    schema: str,
+    constants: Mapping[str, str | None] | None = None,
+    *,
+    slice_bytes: int = _SLICE_BYTES,
+) -> Iterator[tuple[int, memoryview]]:
+    """Yield numbers of rows with their framed records, in order; `avro_content` makes contents of them.
+
+    ``constants`` are fields that have the same text (or null) in every row, and need not be columns of the rows;
+    ``slice_bytes`` are about the Arrow bytes of the rows that are encoded at once.
+
+    Raises:
+        FormatError: rows and schema do not fit.
+    """
+    record = record_type(schema)
+    step = max(1, int(rows.num_rows * slice_bytes / max(1, rows.nbytes)))
+    for start in range(0, rows.num_rows, step):
+        part = rows.slice(start, step)
+        columns = {name: _flat(part[name]) for name in part.column_names}
+        values = encode_records(record, columns, part.num_rows, constants, prefixed=True)
+        yield part.num_rows, _data(values)
+
+
+def avro_content(parts: Sequence[tuple[int, memoryview]]) -> list[Buffer]:
+    """Return the content of an AVRO_DATA or CDC_DATA block."""
+    count = sum(rows for rows, _ in parts)
+    return [struct.pack(">ii", CONTENT_VERSION, count), *(data for _, data in parts)]
+
+
+def parquet_content(
+    rows: pa.Table, schema: str, options: ParquetOptions, constants: Mapping[str, str | None] | None = None
+) -> list[Buffer]:
+    """Return the content of a PARQUET_DATA block: a whole Parquet file, in the columns of the Avro schema."""
+    columns = record_type(schema).arrow
+    sink = pa.BufferOutputStream()
+    writer = BaseFileWriter(
+        sink, pa.schema(list(columns)), avro_schema=schema, options=options, constants=constants, bloom=None
+    )
+    with writer:
+        writer.write(rows)
+    return [memoryview(sink.getvalue())]
+
+
+def hfile_content(rows: pa.Table, schema: str, constants: Mapping[str, str | None] | None = None) -> list[Buffer]:
+    """Return the content of an HFILE_DATA block: Avro records under their record keys, in the order of those.
+
+    The key is the record key, or the field ``key`` where records have none (the metadata table); that field is stored
+    empty, because the key has its text.
+
+    Raises:
+        FormatError: keys are null, or not all different.
+    """
+    record = record_type(schema)
+    if KEY_FIELD in rows.column_names and (RECORD_KEY not in rows.column_names or rows[RECORD_KEY].null_count):
+        keys = rows[KEY_FIELD]
+    else:
+        keys = rows[RECORD_KEY]
+    # text is sorted by its bytes
+    order = pc.sort_indices(keys.cast(pa.binary()))
+    table = rows.take(order)
+    columns = {name: _flat(table[name]) for name in table.column_names}
+    if any(name == KEY_FIELD for name, _ in record.fields):
+        columns.pop(KEY_FIELD, None)
+        constants = {**(constants or {}), KEY_FIELD: ""}
+    values = encode_records(record, columns, table.num_rows, constants)
+    return [write_hfile(_flat(keys.take(order)), values, schema=schema)]
+
+
+def _data(values: pa.BinaryArray) -> memoryview:
+    """The bytes of all values, one after another."""
+    offsets = memoryview(values.buffers()[1]).cast("i")
+    data = values.buffers()[2]
+    start, end = offsets[values.offset], offsets[values.offset + len(values)]
+    return memoryview(data).cast("B")[start:end] if data is not None else memoryview(b"")
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return column.combine_chunks() if column.num_chunks else pa.array([], column.type)

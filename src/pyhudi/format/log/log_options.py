@@ -1,0 +1,92 @@
+"""Settings of a log file writer: file names, content and size limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from pyhudi.errors import ConfigError
+from pyhudi.format.base_file.parquet import ParquetOptions
+from pyhudi.format.file_names import log_file_name
+from pyhudi.format.log.log_block import BlockType
+
+DATA_FORMATS: Mapping[str, BlockType] = {
+    "avro": BlockType.AVRO_DATA,
+    "parquet": BlockType.PARQUET_DATA,
+    "hfile": BlockType.HFILE_DATA,
+}
+"""Values of `hoodie.logfile.data.block.format` that can be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """Settings of log files.
+
+    ``max_file_size`` (`hoodie.logfile.max.size`) is what a file may reach before the next one is opened, looked at
+    after every block; ``max_block_size`` (`hoodie.logfile.data.block.max.size`) bounds the bytes of a block, about, and
+    so the memory of the writer. ``data_format`` is `hoodie.logfile.data.block.format`; HFile blocks are
+    sorted by key, and their keys must all be different.
+    """
+
+    max_file_size: int = 1024 * 1024 * 1024
+    max_block_size: int = 256 * 1024 * 1024
+    data_format: str = "avro"
+    parquet: ParquetOptions = field(default_factory=ParquetOptions)
+
+    def __post_init__(self) -> None:
+        if self.data_format.lower() not in DATA_FORMATS:
+            known = ", ".join(DATA_FORMATS)
+            raise ConfigError(f"log blocks of format {self.data_format!r} cannot be written; there are: {known}")
+        if self.max_file_size < 1 or self.max_block_size < 1:
+            raise ConfigError(
+                f"log files of {self.max_file_size} and blocks of {self.max_block_size} bytes: sizes must be positive"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlice:
+    """Names of the log files of a file slice.
+
+    ``instant`` is the slice's base instant in tables of version 6, the requested instant of the write from 8 on.
+    ``version`` is that of the first file: in version 6 one more than the slice has
+    (`pyhudi.format.file_names.next_log_version`), else 1.
+    """
+
+    file_id: str
+    instant: str
+    token: str
+    version: int = 1
+    is_cdc: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return log_file_name(self.file_id, self.instant, self.version, self.token, cdc=self.is_cdc)
+
+    def next(self) -> LogSlice:
+        """The file that follows."""
+        return replace(self, version=self.version + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A finished log file and what it holds."""
+
+    name: str
+    version: int
+    size: int
+    num_records: int
+    num_deletes: int
+    num_blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogSchema:
+    """Content of log blocks: the records' Avro schema (meta columns included), the ordering fields with their types,
+    and the table version (6, 8 or 9), which decides how deletes are written."""
+
+    avro: str
+    ordering: pa.Schema
+    table_version: int

@@ -1,0 +1,241 @@
+"""Writes the log files of one task: records and deletes of one file slice, block by block.
+
+A file is opened when its first block is written, is never appended to by anybody else, and is followed by the next one
+(a higher log version) when it has outgrown its limit. Rows wait in memory until they make a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+from typing import BinaryIO, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pyhudi.errors import FormatError
+from pyhudi.format.log.block_framing import Buffer, Frame, frame, rollback_frame
+from pyhudi.format.log.buffered_rows import PendingRows
+from pyhudi.format.log.encoding.data_block_encoder import avro_content, encode_avro, hfile_content, parquet_content
+from pyhudi.format.log.encoding.delete_block_encoder import delete_content
+from pyhudi.format.log.log_block import BlockType, Header
+from pyhudi.format.log.log_options import DATA_FORMATS, LogFile, LogOptions, LogSchema, LogSlice
+from pyhudi.format.log.record_positions import encode_positions
+
+OpenFile = Callable[[str], AbstractContextManager[BinaryIO]]
+"""Opens a new file by name; the file is there once the context has ended without an error."""
+
+_SLICE_BYTES = 16 * 1024 * 1024
+"""Arrow bytes of the rows that are encoded at once."""
+
+
+class LogWriter:
+    """Writes records, deletes and commands to the log files of one file slice.
+
+    Use as a context manager: an error inside leaves the open file unfinished. In every file records come before
+    deletes, as the original has it.
+
+    Args:
+        open_file: opens a new file in the slice's folder.
+        where: names of the files.
+        instant: the instant that writes.
+        schema: what records and deletes look like.
+        options: sizes and formats.
+        base_instant: instant of the base file that ``positions`` count in; None: positions are not written.
+        partial: the records have only the columns that were changed.
+        compacted_times: instants of the blocks that these blocks stand for, after a log compaction.
+        constants: columns that are the same in every record and missing in the rows: name → text or None for null.
+    """
+
+    def __init__(
+        self,
+        open_file: OpenFile,
+        where: LogSlice,
+        instant: str,
+        schema: LogSchema,
+        *,
+        options: LogOptions | None = None,
+        base_instant: str | None = None,
+        partial: bool = False,
+        compacted_times: Sequence[str] = (),
+        constants: Mapping[str, str | None] | None = None,
+    ) -> None:
+        self._schema = schema
+        self._options = options or LogOptions()
+        self._kind = BlockType.CDC_DATA if where.is_cdc else DATA_FORMATS[self._options.data_format.lower()]
+        # an HFile has an order of its own
+        self._base_instant = None if self._kind is BlockType.HFILE_DATA else base_instant
+        self._constants = dict(constants or {})
+        self._instant = instant
+        self._headers = {Header.INSTANT_TIME: instant, Header.SCHEMA: schema.avro}
+        if partial:
+            self._headers[Header.IS_PARTIAL] = "true"
+        self._compacted: dict[Header, str] = {}
+        if compacted_times:
+            self._compacted[Header.COMPACTED_BLOCK_TIMES] = ",".join(compacted_times)
+            self._headers |= self._compacted
+        self._records = PendingRows()
+        self._deletes = PendingRows()
+        self._output = _Output(open_file, where, self._options.max_file_size)
+        self._ratio = 1.0
+
+    @property
+    def estimated_size(self) -> int:
+        """Bytes that all files would have together if they were closed now, about."""
+        waiting = self._records.nbytes + self._deletes.nbytes
+        return self._output.total_size + int(waiting * self._ratio)
+
+    def write(self, rows: pa.RecordBatch | pa.Table, positions: pa.Array | None = None) -> None:
+        """Take records. ``positions`` are their rows in the base file, null where a record is not there; a block whose
+        records all have different ones is written in their order and names them.
+
+        Raises:
+            FormatError: the rows do not have the columns of the schema.
+        """
+        self._records.add(rows, positions if self._base_instant is not None else None)
+        # what shrinks in the block, as in a Parquet file, waits in memory unshrunk
+        if self._records.nbytes * max(1.0, self._ratio) >= self._options.max_block_size:
+            self._flush_records()
+
+    def delete(self, deletes: pa.RecordBatch | pa.Table, positions: pa.Array | None = None) -> None:
+        """Take deletes, as `pyhudi.format.log.decode_deletes` gives them, and their ``positions`` as in `write`."""
+        self._deletes.add(deletes, positions if self._base_instant is not None else None)
+        if self._deletes.nbytes >= self._options.max_block_size:
+            self.flush()
+
+    def roll_back(self, target: str) -> None:
+        """Write the command that undoes what an instant wrote to the slice."""
+        self.flush()
+        self._output.write(rollback_frame(self._instant, target))
+
+    def flush(self) -> None:
+        """Write what waits in memory."""
+        self._flush_records()
+        if self._deletes.num_rows:
+            table, positions = self._deletes.take()
+            content = delete_content(table, self._schema.ordering, self._schema.table_version)
+            headers = {Header.INSTANT_TIME: self._instant, Header.SCHEMA: self._schema.avro} | self._compacted
+            block = frame(BlockType.DELETE, headers | self._positions(positions), content)
+            self._output.write(block, deletes=table.num_rows)
+
+    def close(self) -> list[LogFile]:
+        """Write what waits; return the files, in order. Without anything written there are none."""
+        self.flush()
+        return self._output.close()
+
+    def abort(self) -> None:
+        """Drop what waits and leave the open file unfinished; files that were finished before stay."""
+        self._output.abort()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abort()
+        else:
+            self.close()
+
+    def _flush_records(self) -> None:
+        if not self._records.num_rows:
+            return
+        waiting = self._records.nbytes
+        table, positions = self._records.take()
+        written = 0
+        start = 0
+        for count, content in self._contents(table):
+            part = None if positions is None else positions[start : start + count]
+            block = frame(self._kind, self._headers | self._positions(part), content)
+            self._output.write(block, records=count)
+            written += block.size
+            start += count
+        self._ratio = written / max(1, waiting)
+
+    def _contents(self, table: pa.Table) -> Iterator[tuple[int, Sequence[Buffer]]]:
+        """Numbers of rows with the content of a block for them."""
+        limit = self._options.max_block_size
+        if self._kind in (BlockType.PARQUET_DATA, BlockType.HFILE_DATA):
+            step = max(1, int(table.num_rows * limit / max(1, table.nbytes)))
+            for start in range(0, table.num_rows, step):
+                part = table.slice(start, step)
+                yield part.num_rows, self._file_content(part)
+            return
+        parts: list[tuple[int, memoryview]] = []
+        for part in encode_avro(table, self._schema.avro, self._constants, slice_bytes=min(limit, _SLICE_BYTES)):
+            if parts and sum(len(data) for _, data in parts) + len(part[1]) > limit:
+                yield sum(rows for rows, _ in parts), avro_content(parts)
+                parts = []
+            parts.append(part)
+        yield sum(rows for rows, _ in parts), avro_content(parts)
+
+    def _file_content(self, rows: pa.Table) -> Sequence[Buffer]:
+        """The content of a block that is a file of its own."""
+        if self._kind is BlockType.HFILE_DATA:
+            return hfile_content(rows, self._schema.avro, self._constants)
+        return parquet_content(rows, self._schema.avro, self._options.parquet, self._constants)
+
+    def _positions(self, positions: npt.NDArray[np.int64] | None) -> dict[Header, str]:
+        if positions is None or self._base_instant is None:
+            return {}
+        return {
+            Header.RECORD_POSITIONS: encode_positions(positions),
+            Header.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: self._base_instant,
+        }
+
+
+class _Output:
+    """The files themselves, one after another."""
+
+    def __init__(self, open_file: OpenFile, where: LogSlice, max_size: int) -> None:
+        self._open_file = open_file
+        self._where = where
+        self._max_size = max_size
+        self._context = ExitStack()
+        self._sink: BinaryIO | None = None
+        self._size = self._blocks = self._num_records = self._num_deletes = 0
+        self._files: list[LogFile] = []
+
+    @property
+    def total_size(self) -> int:
+        """Bytes in all files so far."""
+        return self._size + sum(file.size for file in self._files)
+
+    def write(self, block: Frame, *, records: int = 0, deletes: int = 0) -> None:
+        """Write a block to the open file; a file that has outgrown its limit is finished."""
+        if self._sink is None:
+            self._sink = self._context.enter_context(self._open_file(self._where.name))
+        for part in block.parts:
+            self._sink.write(part)
+        self._size += block.size
+        self._blocks += 1
+        self._num_records += records
+        self._num_deletes += deletes
+        if self._size > self._max_size:
+            self._finish()
+
+    def close(self) -> list[LogFile]:
+        """Finish the open file."""
+        if self._sink is not None:
+            self._finish()
+        return self._files
+
+    def abort(self) -> None:
+        """Leave the open file unfinished."""
+        if self._sink is not None:
+            self._sink = None
+            reason = FormatError("the log file was given up")
+            self._context.__exit__(FormatError, reason, None)
+
+    def _finish(self) -> None:
+        self._sink = None
+        self._context.close()
+        where = self._where
+        self._files.append(
+            LogFile(where.name, where.version, self._size, self._num_records, self._num_deletes, self._blocks)
+        )
+        self._size = self._blocks = self._num_records = self._num_deletes = 0
+        self._where = where.next()

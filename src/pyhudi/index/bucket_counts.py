@@ -1,0 +1,115 @@
+"""Numbers of buckets that differ between partitions, as write options and a small file of the table say them.
+
+``.hoodie/.bucket_index/partition_bucket_index_meta/configs/<instant>.hashing_config``; Apache Hudi writes another one
+when it rewrites the table with other numbers, with the instant of that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pyhudi.config import Options, options
+from pyhudi.errors import AlreadyExistsError, FormatError, InvalidOptionError
+from pyhudi.storage import Storage, join_path
+
+FOLDER = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
+FIRST_INSTANT = "00000000000000"
+_EXTENSION = ".hashing_config"
+_REGEX = "regex"
+
+
+@dataclass(frozen=True, slots=True)
+class BucketCounts:
+    """``default`` buckets in a partition, unless a rule's regular expression (Java's) is found in its path; the first
+    one that is holds. ``text`` is what the rules are written as."""
+
+    default: int
+    rules: tuple[tuple[str, int], ...] = ()
+    text: str = ""
+
+    @classmethod
+    def of(cls, opts: Options) -> BucketCounts:
+        """Return the bucket counts that the options give.
+
+        Raises:
+            InvalidOptionError: they say something else.
+        """
+        default = opts.get_typed(options.INITIAL_BUCKETS)
+        text = opts.get_typed(options.BUCKET_PARTITION_EXPRESSIONS) or ""
+        kind = opts.get_typed(options.BUCKET_PARTITION_RULE)
+        if text and kind.lower() != _REGEX:
+            raise InvalidOptionError(options.BUCKET_PARTITION_RULE.key, kind, _REGEX)
+        try:
+            return cls(default, _parse(text), text)
+        except (ValueError, re.error):
+            allowed = "pairs of a regular expression and a number, like 'p1,2;^2026-,16'"
+            raise InvalidOptionError(options.BUCKET_PARTITION_EXPRESSIONS.key, text, allowed) from None
+
+    def of_partition(self, path: str) -> int:
+        """The number of buckets of a partition."""
+        return next((count for rule, count in self.rules if re.search(rule, path, re.ASCII)), self.default)
+
+    def encode(self) -> bytes:
+        """The file, as Apache Hudi writes it."""
+        whole = {
+            "expressions": self.text,
+            "defaultBucketNumber": self.default,
+            "rule": _REGEX,
+            "version": 1,
+            "instant": FIRST_INSTANT,
+        }
+        return json.dumps(whole, indent=2, separators=(",", " : ")).encode()
+
+    @classmethod
+    def decode(cls, data: bytes, path: str) -> BucketCounts:
+        """Read a file.
+
+        Raises:
+            FormatError: it is damaged, or has rules of another kind.
+        """
+        try:
+            found: dict[str, Any] = json.loads(data)
+            if found["rule"].lower() != _REGEX:
+                raise ValueError(f"rules of the kind {found['rule']!r}")
+            text = str(found["expressions"])
+            return cls(int(found["defaultBucketNumber"]), _parse(text), text)
+        except (ValueError, KeyError, TypeError, AttributeError, re.error) as error:
+            raise FormatError(f"{path} does not say how many buckets partitions have: {error!r}") from error
+
+
+def load_counts(storage: Storage, completed: Collection[str]) -> BucketCounts | None:
+    """Load the bucket counts of the table from the newest file of a completed instant; None if there is none.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    names = [path.rpartition("/")[2] for path in storage.list(FOLDER)["path"].to_pylist()]
+    instants = [name.removesuffix(_EXTENSION) for name in names if name.endswith(_EXTENSION)]
+    valid = [instant for instant in instants if instant == FIRST_INSTANT or instant in completed]
+    if not valid:
+        return None
+    path = join_path(FOLDER, max(valid) + _EXTENSION)
+    return BucketCounts.decode(storage.read(path), path)
+
+
+def store_counts(storage: Storage, counts: BucketCounts) -> None:
+    """Write the table's first file, unless there is one."""
+    with suppress(AlreadyExistsError):
+        storage.create(join_path(FOLDER, FIRST_INSTANT + _EXTENSION), counts.encode())
+
+
+def _parse(text: str) -> tuple[tuple[str, int], ...]:
+    rules = []
+    for part in filter(None, (piece.strip() for piece in text.split(";"))):
+        pattern, number = part.split(",")
+        count = int(number)
+        if count < 1:
+            raise ValueError(f"{count} buckets")
+        re.compile(pattern.strip(), re.ASCII)
+        rules.append((pattern.strip(), count))
+    return tuple(rules)

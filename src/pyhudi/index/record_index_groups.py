@@ -1,0 +1,82 @@
+"""File groups of a record index by key; docs/format/metadata.md, 1.4, 1.5 and 7.3.
+
+A global index spreads all keys over all of its file groups. A partitioned one has file groups for each partition of the
+table, named after it, and spreads the keys of a partition over those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pyhudi.metadata.records.metadata_keys import data_partition_id, group_of, java_hash
+
+PREFIX = "record-index-"
+NOWHERE = -1
+Index = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordGroups:
+    """The file groups of a record index: their ``ids``, in the order of their numbers.
+
+    ``spans``: of a partitioned index, the first number and the count of the file groups of each partition of the table,
+    by the name that ids give the partition; None: the index is global.
+    """
+
+    ids: tuple[str, ...]
+    spans: Mapping[str, tuple[int, int]] | None = None
+
+    @classmethod
+    def of(cls, ids: Iterable[str], *, partitioned: bool) -> RecordGroups:
+        """The groups with these ids."""
+        ordered = tuple(sorted(ids))
+        if not partitioned:
+            return cls(ordered)
+        spans: dict[str, tuple[int, int]] = {}
+        for number, file_id in enumerate(ordered):
+            name = file_id.removeprefix(PREFIX).rsplit("-", 2)[0]
+            first, count = spans.get(name, (number, 0))
+            spans[name] = (first, count + 1)
+        return cls(ordered, spans)
+
+    @property
+    def partitioned(self) -> bool:
+        """True if keys are distinguished by partition."""
+        return self.spans is not None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def prefix(self, number: int) -> str:
+        """Return the prefix of the ids of all file groups that share keys with this one."""
+        return self.ids[number].rsplit("-", 2)[0] + "-"
+
+    def missing(self, partitions: Iterable[str]) -> list[str]:
+        """Return those of some partitions of the table that have no file groups."""
+        if self.spans is None:
+            return []
+        return [path for path in partitions if data_partition_id(path) not in self.spans]
+
+    def numbers(self, keys: pa.Array, partitions: pa.Array | str) -> Index:
+        """The number of the file group of each key in its partition; `NOWHERE` where a partition has none."""
+        if self.spans is None:
+            return group_of(keys, len(self.ids))
+        if isinstance(partitions, str):
+            first, count = self.spans.get(data_partition_id(partitions), (NOWHERE, 1))
+            return group_of(keys, count) + np.int32(first)
+        encoded = partitions.dictionary_encode()
+        found = [self.spans.get(data_partition_id(path), (NOWHERE, 1)) for path in encoded.dictionary.to_pylist()]
+        spans = np.array(found, np.int64).reshape(-1, 2)[encoded.indices.to_numpy(zero_copy_only=False)]
+        numbers: Index = (spans[:, 0] + np.abs(java_hash(keys).astype(np.int64)) % spans[:, 1]).astype(np.int32)
+        return numbers
+
+
+def new_group_ids(partitions: Mapping[str, int]) -> list[str]:
+    """The ids of the file groups that a partitioned index begins with; ``partitions`` says how many for each partition
+    of the table."""
+    return [f"{PREFIX}{data_partition_id(path)}-{n:04d}-0" for path, count in partitions.items() for n in range(count)]

@@ -1,0 +1,117 @@
+"""Values of the record index: in which file group of which partition a key is; docs/format/metadata.md, 2.8.
+
+There are as few different values as file groups and instants, however many keys: they are encoded and decoded once.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+from pyhudi.metadata.records.metadata_keys import partition_paths
+from pyhudi.metadata.records.metadata_record import RecordType, encode
+
+LOCATION_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("millis", pa.int64())])
+"""Locations of keys: partition path, file group, and the instant that put them there, as epoch milliseconds."""
+
+_UUID_LETTERS = 36
+_NO_INDEX = -1
+_AS_TEXT = 1
+_AVERAGE_RECORD = 48
+_GROWING, _MAX_GROUP_BYTES = 2.0, 1 << 30
+
+
+def encode_locations(locations: pa.Table, version: int) -> pa.BinaryArray:
+    """The values of keys at these places (LOCATION_SCHEMA), as a table of that version writes them."""
+    names = LOCATION_SCHEMA.names
+    distinct = locations.group_by(names).aggregate([]).select(names)
+    values = encode(RecordType.RECORD_INDEX, _payload(distinct), version)
+    numbered = distinct.append_column("value", pa.array(range(distinct.num_rows), pa.int32()))
+    at = pc.index_in(_joined(locations), value_set=_joined(numbered))
+    return values.take(at)
+
+
+def locations_of(payload: pa.StructArray | pa.ChunkedArray) -> pa.Table:
+    """The places (LOCATION_SCHEMA) that payloads of the record index stand for.
+
+    Raises:
+        FormatError: one says no place.
+    """
+    flat = payload.combine_chunks() if isinstance(payload, pa.ChunkedArray) else payload
+    if flat.null_count:
+        raise FormatError("a record of the record index says no place of its key")
+    ids = _file_ids([pc.struct_field(flat, name) for name in _ID_FIELDS])
+    found = [partition_paths(pc.struct_field(flat, "partitionName")), ids, pc.struct_field(flat, "instantTime")]
+    return pa.Table.from_arrays(found, schema=LOCATION_SCHEMA)
+
+
+_ID_FIELDS = ("fileIdHighBits", "fileIdLowBits", "fileIndex", "fileIdEncoding", "fileId")
+
+
+def _file_ids(columns: list[pa.Array]) -> pa.Array:
+    """File ids from their parts; a text is made once for each."""
+    numbers = [pc.fill_null(c.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) for c in columns[:4]]
+    mixed = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in numbers:
+        mixed = (mixed ^ column.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+    _, first, code = np.unique(mixed, return_index=True, return_inverse=True)
+    texts = columns[4]
+    alone = all((column == column[first][code]).all() for column in numbers)
+    if not alone or (numbers[3] == _AS_TEXT).any():
+        first = code = np.arange(len(mixed))  # ids that are texts have no parts to be told by
+    rows = zip(*(column[first].tolist() for column in numbers), texts.take(pa.array(first)).to_pylist(), strict=True)
+    ids = [text or "" if kind == _AS_TEXT else _text(high, low, number) for high, low, number, kind, text in rows]
+    return pa.array(ids, pa.string()).take(pa.array(code))
+
+
+def group_count(keys: int, least: int, most: int) -> int:
+    """Return the number of file groups that a record index of ``keys`` keys begins with, as in Apache Hudi."""
+    if least == most:
+        return least
+    wanted = -(-int(keys * _GROWING) // (_MAX_GROUP_BYTES // _AVERAGE_RECORD))
+    return max(least, min(wanted, most))
+
+
+def _payload(locations: pa.Table) -> pa.Table:
+    parts = [_parts(file_id) for file_id in locations["file_id"].to_pylist()]
+    highs, lows, numbers, texts, encodings = zip(*parts, strict=True) if parts else ((),) * 5
+    return pa.table(
+        {
+            "partitionName": locations["partition"],
+            "fileIdHighBits": pa.array(highs, pa.int64()),
+            "fileIdLowBits": pa.array(lows, pa.int64()),
+            "fileIndex": pa.array(numbers, pa.int32()),
+            "fileId": pa.array(texts, pa.string()),
+            "instantTime": locations["millis"],
+            "fileIdEncoding": pa.array(encodings, pa.int32()),
+        }
+    )
+
+
+def _parts(file_id: str) -> tuple[int, int, int, str, int]:
+    """A file id as two halves of a UUID and a number, or as a text."""
+    prefix, rest = file_id[:_UUID_LETTERS], file_id[_UUID_LETTERS:]
+    try:
+        number = int(rest[1:]) if rest else _NO_INDEX
+        high, low = struct.unpack(">qq", uuid.UUID(prefix).bytes)
+        if _text(high, low, number) == file_id:
+            return (high, low, number, "", 0)
+    except ValueError:
+        pass
+    return (-1, -1, _NO_INDEX, file_id, _AS_TEXT)
+
+
+def _text(high: int, low: int, number: int) -> str:
+    prefix = str(uuid.UUID(bytes=struct.pack(">qq", high, low)))
+    return prefix if number == _NO_INDEX else f"{prefix}-{number}"
+
+
+def _joined(locations: pa.Table) -> pa.Array:
+    texts: Sequence[pa.ChunkedArray] = [locations[name].cast(pa.string()) for name in LOCATION_SCHEMA.names]
+    return pc.binary_join_element_wise(*texts, "\0").combine_chunks()

@@ -1,0 +1,154 @@
+"""Date patterns of the timestamp key generator (Joda-Time's), taken apart into tokens.
+
+Letters: G C Y x w e E y D M d a K h H k m s S z Z; text in quotes and every other character stands for itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pyhudi.errors import ConfigError
+
+_LETTERS = frozenset("GCYxweEyDMdaKhHkmsSzZ")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A run of one pattern letter (``letter`` set) or literal text (``letter`` empty)."""
+
+    letter: str
+    text: str
+
+    @property
+    def width(self) -> int:
+        """Number of times that the letter is repeated."""
+        return len(self.text)
+
+
+def tokens(pattern: str) -> tuple[Token, ...]:
+    """Take a pattern apart. Raises ConfigError for letters that mean nothing and for an open quote."""
+    found: list[Token] = []
+    literal = ""
+    position = 0
+    while position < len(pattern):
+        char = pattern[position]
+        if char == "'":
+            end = pattern.find("'", position + 1)
+            if end < 0:
+                raise ConfigError(f"the date pattern {pattern!r} has a quote that is never closed")
+            literal += pattern[position + 1 : end] or "'"
+            position = end + 1
+        elif char.isascii() and char.isalpha():
+            if char not in _LETTERS:
+                raise ConfigError(
+                    f"the date pattern {pattern!r} has the letter {char!r}, which means nothing; "
+                    f"allowed: {''.join(sorted(_LETTERS))}, other letters in single quotes"
+                )
+            run = re.match(f"{char}+", pattern[position:])
+            assert run is not None
+            if literal:
+                found.append(Token("", literal))
+                literal = ""
+            found.append(Token(char, run.group()))
+            position += run.end()
+        else:
+            literal += char
+            position += 1
+    if literal:
+        found.append(Token("", literal))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class InputPattern:
+    """An input pattern as a regular expression that turns a text into ``yyyy-MM-dd HH:mm:ss.SSS``.
+
+    ``regex`` matches whole texts; ``replacement`` refers to its groups. ``zone_group``: number of the group that holds
+    the offset or zone of the text, 0 when the pattern has none. ``month_names``: month names become numbers first.
+    """
+
+    regex: str
+    replacement: str
+    zone_group: int
+    month_names: bool
+
+
+_FIELDS = {
+    "y": "year",
+    "Y": "year",
+    "M": "month",
+    "d": "day",
+    "H": "hour",
+    "m": "minute",
+    "s": "second",
+    "S": "fraction",
+}
+_WIDTHS = {"M": 2, "d": 2, "H": 2, "m": 2, "s": 2}
+
+
+def input_pattern(pattern: tuple[Token, ...]) -> InputPattern:
+    """The regular expression for an input pattern (Java's syntax).
+
+    Raises ConfigError for letters that cannot be read back from a text: two-digit years, half days, weeks, eras.
+    """
+    regex = ""
+    groups: dict[str, int] = {}
+    names = False
+    count = 0
+    for index, token in enumerate(pattern):
+        if not token.letter:
+            regex += quote_regex(token.text)
+            continue
+        if token.letter == "E":
+            regex += r"[A-Za-z]+\.?"
+            continue
+        count += 1
+        if token.letter in "Zz":
+            groups["zone"] = count
+            regex += r"(Z|[+-]\d{2}:?\d{2})" if token.letter == "Z" and token.width < 3 else r"([A-Za-z][\w/+:-]*)"
+            continue
+        field = _FIELDS.get(token.letter)
+        if field is None or field in groups or (field == "year" and token.width == 2):
+            shown = "".join(part.text for part in pattern)
+            raise ConfigError(
+                f"the input date pattern {shown!r} uses {token.text!r}, which cannot be read back from a text; "
+                "use yyyy, MM or MMM, dd, HH, mm, ss, SSS, Z, each once"
+            )
+        groups[field] = count
+        following = pattern[index + 1] if index + 1 < len(pattern) else None
+        adjacent = following is not None and following.letter in _FIELDS
+        names = names or (field == "month" and token.width > 2)
+        if field == "fraction":
+            regex += rf"(\d{{1,{token.width}}})"
+        elif adjacent:
+            regex += rf"(\d{{{token.width}}})"
+        else:
+            regex += rf"(\d{{1,{max(token.width, _WIDTHS.get(token.letter, 9))}}})"
+    zone = groups.pop("zone", 0)
+
+    def part(field: str, default: str) -> str:
+        return f"${groups[field]}" if field in groups else default
+
+    date = f"{part('year', '1970')}-{part('month', '01')}-{part('day', '01')}"
+    time = f"{part('hour', '00')}:{part('minute', '00')}:{part('second', '00')}.{part('fraction', '0')}"
+    return InputPattern(f"^{regex}$", f"{date} {time}", zone, names)
+
+
+def quote_regex(text: str) -> str:
+    """Literal text inside a Java regular expression."""
+    return re.sub(r"([^A-Za-z0-9\s_])", r"\\\1", text)
+
+
+_JAVA_SAME = frozenset({"yyyy", "MM", "dd", "MMM", "MMMM", "M", "d", "E", "EE", "EEE", "EEEE"})
+
+
+def is_plain_date(token: Token) -> bool:
+    """Return True if Spark's date_format gives the same text for this token, but for a plus sign before years of more
+    than four digits. Texts with a plus sign of their own are not plain, so that the other one can be told from them."""
+    return token.text in _JAVA_SAME if token.letter else "+" not in token.text
+
+
+def spark_pattern(run: tuple[Token, ...]) -> str:
+    """Plain date tokens as one pattern of Spark's date_format."""
+    return "".join(token.text if token.letter else "'" + token.text.replace("'", "''") + "'" for token in run)

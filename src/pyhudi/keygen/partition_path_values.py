@@ -1,0 +1,199 @@
+"""Partition paths back into column values, for pruning and for tables that keep no partition columns in their files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from pyhudi.keygen.key_spec import DEFAULT_PARTITION, KeyConfig
+from pyhudi.table.config.key_generator_type import KeyGenType, PartitionField, PartitionKind
+
+_PARTITION_FIELDS = "hoodie.table.partition.fields"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def decode_partition_paths(config: KeyConfig, schema: pa.Schema, paths: Sequence[str]) -> pa.Table:
+    """Decode the values of the partition columns from partition paths.
+
+    One row per path, in the given order. Per partition field a column of its name (and of its type in *schema*; string
+    when the schema lacks it) that is null where the path cannot be decoded, and a boolean column ``exact_<i>`` (i: the
+    field's position) that tells whether the value is certainly the one which the rows hold. It is not for timestamp
+    fields (the path holds a formatted part of the value), for fields of which nothing tells how they are written
+    (:func:`has_known_kinds`), for the default partition of texts and binaries (null or empty), for texts with slashes
+    and for paths that do not fit the fields.
+
+    A path is taken as the whole value of a single field, however many levels it has. Never fails for a strange path.
+    """
+    fields = partition_fields(config)
+    rows = [_decode(path, fields, config) for path in paths]
+    known = has_known_kinds(config)
+    columns: dict[str, pa.Array] = {}
+    exacts: dict[str, pa.Array] = {}
+    for index, field in enumerate(fields):
+        kind = _leaf_type(schema, field.name)
+        values: list[Any] = []
+        exact: list[bool] = []
+        for texts in rows:
+            formatted = field.kind is PartitionKind.TIMESTAMP
+            if texts is None or (formatted and not pa.types.is_string(kind) and not pa.types.is_integer(kind)):
+                value, certain = None, False
+            else:
+                value, certain = _value(texts[index], kind, config)
+            values.append(value)
+            exact.append(certain and known and not formatted)
+        columns[field.name] = pa.array(values, type=kind)
+        exacts[f"exact_{index}"] = pa.array(exact, type=pa.bool_())
+    if not fields:
+        return pa.table({}).select([])
+    return pa.table({**columns, **exacts})
+
+
+def has_known_kinds(config: KeyConfig) -> bool:
+    """Return True if the table tells how values of its partition fields become text. Version 6 does not store the kinds
+    of the custom generator's fields, and what a generator of somebody else does is in its code."""
+    if config.keygen is KeyGenType.CUSTOM:
+        typed = any(field.kind is PartitionKind.TIMESTAMP for field in config.partition_fields)
+        return typed or ":" in config.properties.get(_PARTITION_FIELDS, "")
+    return config.keygen is not KeyGenType.USER_PROVIDED
+
+
+def partition_fields(config: KeyConfig) -> tuple[PartitionField, ...]:
+    """The fields that the paths of a table are made of (none for generators without partitions)."""
+    if config.keygen in (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE):
+        return ()
+    if config.keygen is KeyGenType.TIMESTAMP:
+        return tuple(PartitionField(field.name, PartitionKind.TIMESTAMP) for field in config.partition_fields)
+    return config.partition_fields
+
+
+def as_formatted(config: KeyConfig, schema: pa.Schema) -> pa.Schema:
+    """The schema in which columns of a timestamp generator are texts, as in paths."""
+    for field in partition_fields(config):
+        if field.kind is PartitionKind.TIMESTAMP and field.name in schema.names:
+            schema = schema.set(schema.get_field_index(field.name), pa.field(field.name, pa.string()))
+    return schema
+
+
+def partition_texts(config: KeyConfig, path: str) -> tuple[str | None, ...] | None:
+    """The unescaped text of each partition field (null: the default partition); None if *path* does not fit."""
+    return _decode(path, partition_fields(config), config)
+
+
+def _decode(path: str, fields: tuple[PartitionField, ...], config: KeyConfig) -> tuple[str | None, ...] | None:
+    if not fields:
+        return () if not path else None
+    segments = _hive_segments(path, fields) if config.hive_style else _plain_segments(path, fields, config)
+    if segments is None:
+        return None
+    return tuple(
+        None if text == DEFAULT_PARTITION else (unquote(text) if config.url_encode else text) for text in segments
+    )
+
+
+def _hive_segments(path: str, fields: tuple[PartitionField, ...]) -> tuple[str, ...] | None:
+    pattern = "/".join(re.escape(field.name) + "=(.*)" for field in fields)
+    found = re.fullmatch(pattern, path, re.DOTALL)
+    return found.groups() if found else None
+
+
+def _plain_segments(path: str, fields: tuple[PartitionField, ...], config: KeyConfig) -> tuple[str, ...] | None:
+    if len(fields) == 1:
+        return (path,)
+    parts = path.split("/")
+    widths = [_levels(field, config) for field in fields]
+    if len(parts) != sum(widths):
+        return None
+    found: list[str] = []
+    start = 0
+    for width in widths:
+        found.append("/".join(parts[start : start + width]))
+        start += width
+    return tuple(found)
+
+
+def _levels(field: PartitionField, config: KeyConfig) -> int:
+    """Number of folder levels of the value of a field."""
+    if field.kind is not PartitionKind.TIMESTAMP or config.url_encode:
+        return 1
+    return config.properties.get("hoodie.keygen.timebased.output.dateformat", "").count("/") + 1
+
+
+def _leaf_type(schema: pa.Schema, name: str) -> pa.DataType:
+    if name in schema.names:
+        return schema.field(name).type
+    head, *rest = name.split(".")
+    if head not in schema.names:
+        return pa.string()
+    found = schema.field(head).type
+    for part in rest:
+        if not pa.types.is_struct(found) or found.get_field_index(part) < 0:
+            return pa.string()
+        found = found.field(found.get_field_index(part)).type
+    return found
+
+
+def _value(text: str | None, kind: pa.DataType, config: KeyConfig) -> tuple[Any, bool]:
+    """The typed value of a partition text, and whether the rows certainly hold it."""
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _text_value(text, config)
+    if text is None:
+        return None, not pa.types.is_binary(kind) and not pa.types.is_large_binary(kind)
+    parser = next((parse for test, parse in _PARSERS if test(kind)), None)
+    if parser is None:
+        return None, False
+    # such a number is in the column's unit, but where it is of a writer on Spark, in microseconds
+    millis = pa.types.is_timestamp(kind) and kind.unit == "ms"
+    try:
+        value = parser(f"{text}000" if millis else text)
+        # what the type cannot hold is not what a row holds
+        pa.scalar(value, type=kind)
+    except (ValueError, ArithmeticError, InvalidOperation, OverflowError, pa.ArrowException):
+        return None, False
+    return value, not millis
+
+
+def _text_value(text: str | None, config: KeyConfig) -> tuple[str | None, bool]:
+    if text is None:
+        return None, False
+    if config.url_encode:
+        return text, not (config.slash_dates and "/" in text)
+    # two slashes in a value are one in the folder name, and a dash may have become a slash
+    return text, "/" not in text
+
+
+def _boolean(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(text)
+    return text == "true"
+
+
+def _date(text: str) -> date:
+    return date.fromisoformat(text.replace("/", "-"))
+
+
+def _timestamp(text: str) -> datetime:
+    return _EPOCH + timedelta(microseconds=int(text))
+
+
+def _local_timestamp(text: str) -> datetime:
+    return _timestamp(text).replace(tzinfo=None)
+
+
+_Test = Callable[[pa.DataType], bool]
+_PARSERS: tuple[tuple[_Test, Callable[[str], Any]], ...] = (
+    (pa.types.is_boolean, _boolean),
+    (pa.types.is_integer, int),
+    (pa.types.is_floating, float),
+    (pa.types.is_decimal, Decimal),
+    (pa.types.is_date32, _date),
+    (lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None, _timestamp),
+    (pa.types.is_timestamp, _local_timestamp),
+    (pa.types.is_binary, bytes.fromhex),
+    (pa.types.is_large_binary, bytes.fromhex),
+)

@@ -1,0 +1,74 @@
+"""Record keys of Arrow rows: the text that ``_hoodie_record_key`` would have, for tables that do not store it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import RecordKeyError, UnsupportedTableError
+from pyhudi.keygen.key_spec import EMPTY_KEY_PART, NULL_KEY_PART, KeySpec
+from pyhudi.schema.type_conversion import java_text
+
+_DIGITS = np.array([list(f"{byte:02x}".encode()) for byte in range(256)], dtype=np.uint8)
+
+
+def record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
+    """The record keys of rows that have the key fields.
+
+    Raises:
+        RecordKeyError: a key field is missing, or of a type that makes no key.
+        UnsupportedTableError: keys are generated, or hold timestamps in the writer's time zone.
+    """
+    if spec.auto_keys:
+        raise UnsupportedTableError("the table generates its record keys and does not store them, so rows have none")
+    texts = [_text(_field(rows, name), name, spec) for name in spec.record_fields]
+    if not spec.named_parts:
+        return texts[0]
+    parts: list[pa.Array | str] = []
+    for i, (name, text) in enumerate(zip(spec.record_fields, texts, strict=True)):
+        shown = pc.if_else(pc.equal(text, ""), EMPTY_KEY_PART, text)
+        parts += [f"{',' if i else ''}{name}:", pc.fill_null(shown, NULL_KEY_PART)]
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _field(rows: pa.RecordBatch, name: str) -> pa.Array:
+    if name in rows.schema.names:
+        return rows.column(name)
+    first, *rest = name.split(".")
+    try:
+        return pc.struct_field(rows.column(first), rest)
+    except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+        raise RecordKeyError(f"there is no record key field {name!r} among {', '.join(rows.schema.names)}") from e
+
+
+def _text(column: pa.Array, name: str, spec: KeySpec) -> pa.StringArray:
+    kind = column.type
+    t = pa.types
+    if t.is_string(kind):
+        return column
+    if t.is_integer(kind) or t.is_boolean(kind) or t.is_date(kind) or t.is_decimal(kind):
+        return column.cast(pa.string())
+    if t.is_floating(kind):
+        return java_text(column)
+    if t.is_binary(kind):
+        return _hex(column)
+    if t.is_timestamp(kind):
+        if spec.consistent_timestamps and kind.tz is not None:
+            raise UnsupportedTableError(
+                f"record keys hold the timestamps of {name!r} in the time zone of whoever wrote them "
+                "(hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=true); no row can be found "
+                "by them"
+            )
+        return column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.string())
+    raise RecordKeyError(f"the field {name!r} has the type {kind}, of which no record key can be made")
+
+
+def _hex(column: pa.Array) -> pa.StringArray:
+    """Bytes as lower-case hexadecimal digits."""
+    whole = pa.concat_arrays([column.cast(pa.binary())])  # one that begins at its buffers' beginning
+    valid, offsets, data = whole.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int32)[: len(whole) + 1]
+    digits = _DIGITS[np.frombuffer(data, dtype=np.uint8)[: ends[-1]]] if data is not None else np.zeros(0, np.uint8)
+    buffers = [valid, pa.py_buffer((ends * 2).astype(np.int32)), pa.py_buffer(np.ascontiguousarray(digits))]
+    return pa.StringArray.from_buffers(len(whole), buffers[1], buffers[2], buffers[0], whole.null_count)

@@ -1,0 +1,112 @@
+"""Parameters of the timestamp key generator: what a time value means and how it becomes a partition path.
+
+Time zones: Apache Hudi documents UTC as the default, but without an option it uses the JVM's own zone; ``None`` stands
+for that here. Date patterns are Joda's, see patterns.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pyhudi.config.enums import TimestampType
+from pyhudi.errors import ConfigError, InvalidOptionError
+from pyhudi.keygen.date_patterns import Token, tokens
+
+PREFIX = "hoodie.keygen.timebased."
+
+# milliseconds of one unit
+_UNITS = {
+    "NANOSECONDS": Fraction(1, 1_000_000),
+    "MICROSECONDS": Fraction(1, 1_000),
+    "MILLISECONDS": Fraction(1),
+    "SECONDS": Fraction(1_000),
+    "MINUTES": Fraction(60_000),
+    "HOURS": Fraction(3_600_000),
+    "DAYS": Fraction(86_400_000),
+}
+_TYPE_UNITS = {
+    TimestampType.UNIX_TIMESTAMP: "SECONDS",
+    TimestampType.EPOCHMILLISECONDS: "MILLISECONDS",
+    TimestampType.EPOCHMICROSECONDS: "MICROSECONDS",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampSpec:
+    """Settings by which the timestamp key generator turns a value into a partition path.
+
+    ``unit_ms``: milliseconds of one unit of a number; None where numbers are refused (DATE_STRING, MIXED).
+    ``input_formats``: patterns tried in order on texts; empty where texts are refused.
+    ``input_zone``, ``output_zone``: zone ids, or None for the JVM's (output: of a text, the zone it was written in).
+    """
+
+    type: TimestampType
+    unit_ms: Fraction | None
+    input_formats: tuple[tuple[Token, ...], ...]
+    output_format: tuple[Token, ...]
+    input_zone: str | None
+    output_zone: str | None
+
+    @classmethod
+    def from_options(cls, lookup: Callable[[str], str | None]) -> TimestampSpec:
+        """Read ``hoodie.keygen.timebased.*`` through *lookup* (key → value or None).
+
+        Raises ConfigError for a missing key and InvalidOptionError for a bad value, as the original refuses them.
+        """
+
+        def get(name: str) -> str | None:
+            value = lookup(PREFIX + name)
+            return None if value is None or not value.strip() else value
+
+        raw_type = get("timestamp.type")
+        if raw_type is None:
+            raise ConfigError(
+                f"the timestamp key generator needs {PREFIX}timestamp.type; allowed: {', '.join(TimestampType)}"
+            )
+        if raw_type not in TimestampType.__members__:
+            raise InvalidOptionError(PREFIX + "timestamp.type", raw_type, ", ".join(TimestampType))
+        kind = TimestampType(raw_type)
+        output = get("output.dateformat")
+        if output is None:
+            raise ConfigError(
+                f"the timestamp key generator needs {PREFIX}output.dateformat, a date pattern such as yyyy/MM/dd"
+            )
+        texts = kind in (TimestampType.DATE_STRING, TimestampType.MIXED)
+        raw_input = get("input.dateformat")
+        if texts and raw_input is None:
+            raise ConfigError(
+                f"{PREFIX}timestamp.type={kind} needs {PREFIX}input.dateformat, a date pattern such as yyyy-MM-dd"
+            )
+        formats: tuple[tuple[Token, ...], ...] = ()
+        if texts and raw_input is not None:
+            delimiter = get("input.dateformat.list.delimiter.regex") or ","
+            formats = tuple(tokens(part.strip()) for part in re.split(delimiter, raw_input) if part.strip())
+        unit: Fraction | None = None
+        if not texts:
+            name = _TYPE_UNITS.get(kind) or (get("timestamp.scalar.time.unit") or "SECONDS").upper()
+            if name not in _UNITS:
+                raise InvalidOptionError(PREFIX + "timestamp.scalar.time.unit", name, ", ".join(_UNITS))
+            unit = _UNITS[name]
+        both = get("timezone")
+        return cls(
+            type=kind,
+            unit_ms=unit,
+            input_formats=formats,
+            output_format=tokens(output),
+            input_zone=java_zone(both or get("input.timezone")),
+            output_zone=java_zone(both or get("output.timezone")),
+        )
+
+
+def java_zone(text: str | None) -> str | None:
+    """A zone id as Java's ``TimeZone`` takes it, in the form that Spark takes (``GMT+8:00`` → ``+08:00``)."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"(?:GMT|UTC|UT)?([+-])(\d{1,2}):?(\d{2})?", text.strip())
+    if found is None:
+        return text.strip()
+    sign, hours, minutes = found.groups()
+    return f"{sign}{int(hours):02d}:{minutes or '00'}"

@@ -1,0 +1,126 @@
+"""Rows of a base file merged with one later version each, the result put in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.merge.mergers.merger_invocation import merge_pairs
+from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.merge.modes.record_versions import RecordVersions, of_records
+from pyhudi.merge.modes.value_equality import same_rows
+from pyhudi.merge.ordering_values import Index, Mask, newer_wins
+from pyhudi.schema.meta_columns import is_meta_column
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The batch after the merge. ``changed`` marks the updates whose base row became another one, ``deleted`` those
+    whose base row is gone."""
+
+    rows: pa.RecordBatch
+    changed: Mask
+    deleted: Mask
+
+
+def merge_base(
+    base: pa.RecordBatch, positions: Index, updates: RecordVersions, rules: MergeRules, *, stamp: Sequence[str] = ()
+) -> Merged:
+    """Merge later versions into base rows.
+
+    ``positions`` are the rows of the batch that the updates are later versions of, distinct and ascending; the updates
+    have the columns of the batch. Base rows are no deletes. ``stamp`` names columns that every changed row takes from
+    its update, also where the base row won and was only filled.
+    """
+    if rules.merger is not None:
+        return _merged_by(rules, base, positions, updates, stamp)
+    dead = updates.is_delete
+    wins = np.ones(len(positions), dtype=np.bool_)
+    if rules.ordering_fields:
+        wins = newer_wins(rules.stored(base, positions), updates.ordering) | updates.natural
+    replaced, deleted = wins & ~dead, wins & dead
+    fills = _Fills(base, positions, updates, rules, replaced, ~wins & ~dead)
+    changed = replaced | fills.filled
+    columns = []
+    for i, name in enumerate(base.schema.names):
+        taken = changed if name in stamp else fills.taken(name)
+        columns.append(_patched(base.column(i), updates.rows.column(name), positions, taken))
+    return Merged(_without(columns, base.schema, positions[deleted]), changed, deleted)
+
+
+def _merged_by(
+    rules: MergeRules, base: pa.RecordBatch, positions: Index, updates: RecordVersions, stamp: Sequence[str]
+) -> Merged:
+    """The same by the merger of a user."""
+    assert rules.merger is not None
+    touched = base.take(pa.array(positions))
+    older = RecordVersions.of(touched, np.zeros(len(positions), dtype=np.bool_), rules, base.schema)
+    newer = replace(updates, rows=updates.rows.select(base.schema.names))
+    merged = of_records(merge_pairs(older.as_records(), newer.as_records(), rules.merger), rules)
+    dead = merged.is_delete
+    own = [name for name in base.schema.names if not is_meta_column(name)]
+    changed = ~dead & ~same_rows(touched, merged.rows, own)
+    columns = []
+    for i, name in enumerate(base.schema.names):
+        source = updates.rows.column(name) if name in stamp else merged.rows.column(i)
+        columns.append(_patched(base.column(i), source, positions, changed))
+    return Merged(_without(columns, base.schema, positions[dead]), changed, dead)
+
+
+class _Fills:
+    """Columns of updates that replace values of their base rows."""
+
+    def __init__(
+        self,
+        base: pa.RecordBatch,
+        positions: Index,
+        updates: RecordVersions,
+        rules: MergeRules,
+        replaced: Mask,
+        lost: Mask,
+    ) -> None:
+        self._replaced = replaced
+        self._taken: dict[str, Mask] = {}
+        self.filled = np.zeros(len(replaced), dtype=np.bool_)
+        if rules.partial is None and not updates.given:
+            return
+        touched = pa.array(positions)
+        for i, schema_field in enumerate(base.schema):
+            name = schema_field.name
+            there = updates.given.get(name)
+            if rules.partial is not None:
+                by_value = rules.given(updates.rows.column(name), schema_field)
+                there = by_value if there is None else there if by_value is None else there & by_value
+            taken = replaced if there is None else replaced & there
+            if rules.partial is not None and lost.any():
+                had = rules.given(base.column(i).take(touched), schema_field)
+                if had is not None:
+                    gaps = lost & ~had if there is None else lost & ~had & there
+                    taken = taken | gaps
+                    self.filled |= gaps
+            self._taken[name] = taken
+
+    def taken(self, name: str) -> Mask:
+        return self._taken.get(name, self._replaced)
+
+
+def _patched(base: pa.Array, new: pa.Array, positions: Index, taken: Mask) -> pa.Array:
+    """A base column with some values put in: ``new`` at ``positions``, where ``taken``."""
+    if not taken.any():
+        return base
+    picks = np.arange(len(base), dtype=np.int64)
+    picks[positions[taken]] = len(base) + np.flatnonzero(taken)
+    return pa.concat_arrays([base, new]).take(pa.array(picks))
+
+
+def _without(columns: list[pa.Array], schema: pa.Schema, gone: Index) -> pa.RecordBatch:
+    """The columns as a batch, less the rows at ``gone``."""
+    merged = pa.RecordBatch.from_arrays(columns, schema=schema)
+    if not len(gone):
+        return merged
+    keep = np.ones(merged.num_rows, dtype=np.bool_)
+    keep[gone] = False
+    return merged.filter(pa.array(keep))

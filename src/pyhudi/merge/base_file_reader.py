@@ -1,0 +1,102 @@
+"""Base files of any format as batches of the table's columns, in the order of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.enums import InvalidText
+from pyhudi.format.base_file import orc, parquet
+from pyhudi.format.corruption import as_corruption
+from pyhudi.merge.batch_sizes import BATCH_BYTES, pieces, rows_within
+from pyhudi.schema.schema_evolution import conform
+from pyhudi.storage import Storage
+
+FileNames: TypeAlias = Mapping[str, str | None]
+"""Column of the table → its name in a file, or None where the file has a column of that name that is another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on rows, and the top-level columns that it looks at."""
+
+    expression: pc.Expression
+    columns: tuple[str, ...]
+
+    def and_(self, other: Condition | None) -> Condition:
+        """Both."""
+        if other is None:
+            return self
+        columns = tuple(dict.fromkeys((*self.columns, *other.columns)))
+        return Condition(self.expression & other.expression, columns)
+
+
+def read_base(
+    storage: Storage,
+    path: str,
+    schema: pa.Schema,
+    names: FileNames,
+    batch_rows: int,
+    condition: Condition | None = None,
+    *,
+    batch_bytes: int = BATCH_BYTES,
+    row_bytes: float = 0.0,
+    invalid_text: InvalidText = InvalidText.FAIL,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a base file with exactly the columns of ``schema``; those that the file lacks are null.
+
+    Batches have up to ``batch_rows`` rows of ``batch_bytes`` together. How wide rows are is told by the file (which has
+    values once that it repeats) and by ``row_bytes``, where something is known of them.
+
+    With a ``condition`` only rows that meet it come; row groups whose statistics speak against it are not read.
+    ``invalid_text``: what becomes of text that is not UTF-8.
+
+    Raises:
+        NotFoundError: the file is gone.
+        FormatError: it is damaged; names it.
+    """
+    inside = file_columns(schema, names)
+    with as_corruption(storage.uri(path)), storage.open_input(path) as source:
+        checked = False
+        if path.endswith(".orc"):
+            batches = orc.read_batches(source, list(inside), invalid_text=invalid_text)
+        elif condition is None:
+            file = parquet.open_file(source)
+            width = max(parquet.row_bytes(file.metadata, inside), row_bytes)
+            size = rows_within(batch_bytes, width, batch_rows)
+            batches = parquet.read_batches(file, list(inside), batch_size=size, invalid_text=invalid_text)
+        else:
+            file = parquet.FilteredFile(source, invalid_text)
+            batches, checked = _filtered(file, schema, inside, batch_rows, condition)
+        for batch in batches:
+            for piece in pieces(batch, batch_bytes):
+                rows = conform(renamed(piece, inside), schema)
+                yield rows if condition is None or checked else rows.filter(condition.expression)
+
+
+def _filtered(
+    file: parquet.FilteredFile, schema: pa.Schema, inside: Mapping[str, str], batch_rows: int, condition: Condition
+) -> tuple[Iterator[pa.RecordBatch], bool]:
+    """Batches of a Parquet file, and whether the condition has been applied: it is where the file has its columns under
+    their names and with their types."""
+    columns = [name for name in inside if name in file.schema.names]
+    fits = all(
+        inside.get(name) == name and name in file.comparable and file.schema.field(name).type == schema.field(name).type
+        for name in condition.columns
+    )
+    return file.batches(columns, condition.expression if fits else None, batch_rows), fits
+
+
+def file_columns(schema: pa.Schema, names: FileNames) -> dict[str, str]:
+    """Names in a file → columns of the schema, for those that a file with such names can have."""
+    return {there: name for name in schema.names if (there := names.get(name, name)) is not None}
+
+
+def renamed(batch: pa.RecordBatch, inside: Mapping[str, str]) -> pa.RecordBatch:
+    """The batch with the table's names for its columns."""
+    names = [inside[name] for name in batch.schema.names]
+    return batch if names == batch.schema.names else batch.rename_columns(names)

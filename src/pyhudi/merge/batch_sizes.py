@@ -1,0 +1,58 @@
+"""Batch sizes of a merge: bounded by rows, and by bytes where rows are wide.
+
+Arrow's text and binary columns hold 2 GiB at most, and a merge holds a batch several times over. So a batch of rows of
+some hundred KB each is to have hundreds of them, not as many as one of narrow rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+BATCH_ROWS = 65_536
+"""Number of rows that go through the merge at a time."""
+
+BATCH_BYTES = 128 * 1024 * 1024
+"""Approximate bytes of rows that go through the merge at a time; a single row may have more."""
+
+
+def rows_within(limit: int, row_bytes: float, most: int) -> int:
+    """Return the number of rows of that size that fit into the bytes: at most ``most``, at least one."""
+    return max(1, min(most, int(limit / max(row_bytes, 1.0))))
+
+
+def pieces(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
+    """Split a batch into batches of at most the given number of bytes, or of a single row; nothing is copied."""
+    if batch.num_rows < 2 or batch.nbytes <= limit:
+        yield batch
+        return
+    middle = batch.num_rows // 2
+    yield from pieces(batch.slice(0, middle), limit)
+    yield from pieces(batch.slice(middle), limit)
+
+
+def runs(sizes: npt.NDArray[np.float64], limit: int, most: int) -> Iterator[slice]:
+    """Split rows of these sizes into runs bounded in bytes and rows, of one row at least."""
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(sizes):
+        before = ends[start - 1] if start else 0.0
+        end = int(np.searchsorted(ends, before + limit, side="right"))
+        end = min(max(end, start + 1), start + most, len(sizes))
+        yield slice(start, end)
+        start = end
+
+
+def joined_within(batches: list[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in few batches: neighbours are joined up to ``limit`` bytes. Uses up the list, so that parts
+    are free as soon as they are joined."""
+    batches.reverse()
+    while batches:
+        together = [batches.pop()]
+        size = together[0].nbytes
+        while batches and (size := size + batches[-1].nbytes) <= limit:
+            together.append(batches.pop())
+        yield together[0] if len(together) == 1 else pa.concat_batches(together)

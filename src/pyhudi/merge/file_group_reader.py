@@ -1,0 +1,278 @@
+"""The file-group reader: a file slice's base file and log files merged into the rows that it holds.
+
+`SliceContext` says everything about a query that is the same for all slices; it pickles, so that executors can read
+slices, too. `read_slice` streams one slice: the logs' versions are folded into one for each record first (beyond a
+budget their columns wait on disk), then the base file goes by batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import CorruptTableError, NotFoundError, QueryError
+from pyhudi.format.corruption import as_corruption
+from pyhudi.format.log import Header, LogBlock
+from pyhudi.keygen.record_key_text import record_keys
+from pyhudi.merge.base_file_merge import merge_base
+from pyhudi.merge.base_file_reader import read_base
+from pyhudi.merge.batch_sizes import BATCH_ROWS
+from pyhudi.merge.file_slice import DEFAULT_BUDGET, FileSlice, SliceContext
+from pyhudi.merge.logs.log_block_records import Layout, PositionsError, read_blocks
+from pyhudi.merge.logs.log_file_pool import LogFiles
+from pyhudi.merge.logs.merged_log_records import LogRecordVersions, MergedLogRecords
+from pyhudi.merge.logs.valid_log_blocks import valid_blocks
+from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.merge.ordering_values import Index
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.schema_evolution import conform
+
+__all__ = [
+    "DEFAULT_BUDGET",
+    "FileSlice",
+    "OpenSlice",
+    "SliceContext",
+    "SliceReader",
+    "open_slice",
+    "read_slice",
+]
+
+MAX_BATCH_ROWS = 524_288
+_LEAST_ROWS = 8_192
+"""Least rows of a batch that the estimated width of base rows allows, however wide the rows of the logs are."""
+_LOGS_OF_BUDGET = 4
+"""Divisor of the budget: the share of log files that are held undecoded."""
+
+
+def read_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+    """The merged rows of a slice: those of the base file in its order, then those that only the logs have.
+
+    Raises:
+        QueryError: a file is gone.
+        FormatError: a file is damaged.
+        MergerError: a user's merger failed.
+    """
+    with open_slice(context, file_slice) as found:
+        yield from found.reader.rows(found.state)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSlice:
+    """A slice whose logs have been read: its reader, what the logs say (None: nothing), all blocks that they have,
+    those of them that count, and how many versions of records these hold."""
+
+    reader: SliceReader
+    state: MergedLogRecords | None
+    found: list[LogBlock]
+    blocks: list[LogBlock]
+    num_versions: int
+
+
+@contextmanager
+def open_slice(context: SliceContext, file_slice: FileSlice) -> Iterator[OpenSlice]:
+    """Read the logs of a slice, for its rows to be read while the context is open; raises what `read_slice` does."""
+    with slice_errors(file_slice), ExitStack() as stack:
+        logs = stack.enter_context(log_files(context))
+        found = list(logs.blocks(file_slice.log_paths, file_slice.log_sizes))
+        blocks = valid_blocks(found, context.view)
+        if (context.base_rows is not None or context.view.within is not None) and combines(context.rules, blocks):
+            # what a version leaves out stands in versions that the condition does not take, or in older ones
+            context = replace(context, view=replace(context.view, within=None), base_rows=None)
+            blocks = valid_blocks(found, context.view)
+        reader, state = _folded(context, file_slice, blocks, stack)
+        logs.close()  # what counts has been decoded
+        yield OpenSlice(reader, state, found, blocks, reader.num_versions)
+
+
+def combines(rules: MergeRules, blocks: Iterable[LogBlock]) -> bool:
+    """Return True if a merged row may have values of several versions, rather than be one of them."""
+    return rules.merger is not None or rules.partial is not None or any(block.is_partial for block in blocks)
+
+
+@contextmanager
+def slice_errors(file_slice: FileSlice) -> Iterator[None]:
+    """Context manager for reading a slice: errors name the slice and the cure."""
+    try:
+        with as_corruption(f"{file_slice} cannot be read"):
+            yield
+    except NotFoundError as e:
+        raise QueryError(
+            f"a file of {file_slice} is gone: a cleaner has removed it since the query was planned. Plan again, or "
+            f"keep more versions (hoodie.clean.commits.retained): {e}"
+        ) from e
+
+
+def log_files(context: SliceContext) -> LogFiles:
+    """Open the pool of log files of a slice; most of the memory budget is left to their rows."""
+    return LogFiles(context.storage, context.budget // _LOGS_OF_BUDGET)
+
+
+def _folded(
+    context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock], stack: ExitStack
+) -> tuple[SliceReader, MergedLogRecords | None]:
+    if not blocks:
+        return SliceReader(context, file_slice, [], by_position=False), None
+    if has_positions(context, file_slice, blocks):
+        reader = SliceReader(context, file_slice, blocks, by_position=True)
+        with suppress(PositionsError):
+            return reader, reader.state(stack)
+    reader = SliceReader(context, file_slice, blocks, by_position=False)
+    return reader, reader.state(stack)
+
+
+def has_positions(context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock]) -> bool:
+    """Return True if every version in the logs says which row of the slice's base file it is a version of."""
+    if not context.use_positions or context.base_rows is not None or file_slice.base_path is None:
+        return False
+    instant = file_slice.base_instant
+    return all(b.positions_base_instant == instant and Header.RECORD_POSITIONS in b.headers for b in blocks)
+
+
+class SliceReader:
+    """Reads one slice whose blocks are known. ``schema`` are the columns that are read, ``rules`` those for them."""
+
+    def __init__(
+        self, context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock], *, by_position: bool
+    ) -> None:
+        self._context, self._slice, self._blocks = context, file_slice, blocks
+        self._by_position = by_position
+        own = pa.schema([f for f in context.schema if f.name not in context.constant_columns])
+        self.rules = context.rules.present(own)
+        self.schema = pa.schema([own.field(name) for name in self._needed(own)])
+        self.num_versions = 0
+
+    def _needed(self, own: pa.Schema) -> list[str]:
+        """Columns of files that the result, conditions and merging need, in the order of the table."""
+        context = self._context
+        wanted = {*context.columns, *(context.base_rows.columns if context.base_rows is not None else ())}
+        if self._blocks:
+            merger = self.rules.merger
+            if merger is not None:
+                wanted |= set(own.names if merger.columns is None else merger.columns)
+            wanted |= {path if path in own.names else path.split(".")[0] for path in self.rules.ordering_fields}
+            if context.keys is not None:
+                wanted |= {path.split(".")[0] for path in context.keys.record_fields}
+            elif not self._by_position or merger is not None:
+                wanted.add(RECORD_KEY)
+        found = [name for name in own.names if name in wanted]
+        return found or own.names[:1]
+
+    def rows(self, state: MergedLogRecords | None) -> Iterator[pa.RecordBatch]:
+        """The merged rows; ``state`` is what the logs say, None or empty: there is nothing to merge."""
+        if state is None or not len(state):
+            for batch in self._base(BATCH_ROWS):
+                yield self.finished(batch)
+            return
+        seen = np.zeros(len(state), dtype=np.bool_)
+        start = 0
+        # the keys of the logs are hashed anew for every batch
+        size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS) if state.keys is not None else BATCH_ROWS
+        for batch in self._base(size, self.width(state)):
+            positions, records = self.hits(batch, start, state)
+            start += batch.num_rows
+            seen[records] = True
+            for part, places, picks in parted(batch, positions, records, state):
+                merged = merge_base(part, places, state.changes(picks), self.rules).rows if len(picks) else part
+                if merged.num_rows:
+                    yield self.finished(merged)
+        self.check_positions(state, start)
+        for records in state.batches(~seen & ~state.is_delete):
+            yield self.finished(state.changes(records).rows)
+
+    def state(self, stack: ExitStack) -> MergedLogRecords:
+        """Merge the log records of the slice; their rows stay available as long as the stack is open.
+
+        Raises:
+            PositionsError: the blocks' positions are no good.
+        """
+        context = self._context
+        versions = LogRecordVersions(
+            self.schema, self.rules, context.budget, context.spill_folder, batch_bytes=context.batch_bytes
+        )
+        stack.callback(versions.close)
+        layout = Layout(context.schema, self.schema, self.rules, context.deletes, context.keys, self._by_position)
+        read_blocks(self._blocks, layout, context.names, versions, context.invalid_text)
+        self.num_versions = len(versions)
+        return stack.enter_context(closing(versions.fold()))
+
+    def width(self, state: MergedLogRecords) -> float:
+        """Estimate the bytes of a base row from the logs: the file itself is more exact, except for repeated values."""
+        return min(state.row_bytes, self._context.batch_bytes / _LEAST_ROWS)
+
+    def _base(self, batch_rows: int, row_bytes: float = 0.0) -> Iterator[pa.RecordBatch]:
+        context, path = self._context, self._slice.base_path
+        if path is None:
+            return
+        names = context.names(self._slice.base_instant)
+        yield from read_base(
+            context.storage,
+            path,
+            self.schema,
+            names,
+            batch_rows,
+            context.base_rows,
+            batch_bytes=context.batch_bytes,
+            row_bytes=row_bytes,
+            invalid_text=context.invalid_text,
+        )
+
+    def hits(self, batch: pa.RecordBatch, start: int, state: MergedLogRecords) -> tuple[Index, Index]:
+        """Return the rows of a base batch that have a version in the logs, and the log record of each."""
+        if state.positions is not None:
+            first, last = np.searchsorted(state.positions, (start, start + batch.num_rows))
+            return state.positions[first:last] - start, np.arange(first, last)
+        keys = batch.column(RECORD_KEY) if self._context.keys is None else record_keys(batch, self._context.keys)
+        found = pc.index_in(keys, value_set=state.keys)
+        positions = np.flatnonzero(pc.is_valid(found).to_numpy(zero_copy_only=False))
+        return positions, found.drop_null().to_numpy().astype(np.int64)
+
+    def check_positions(self, state: MergedLogRecords, rows: int) -> None:
+        """Refuse versions of rows beyond the end of a base file with ``rows`` rows."""
+        if state.positions is not None:
+            check_positions(self._slice, state.positions, rows)
+
+    def finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of the result."""
+        context = self._context
+        if not context.columns:
+            return batch.select([])  # which still knows how many rows there are
+        for name, value in self._slice.values.items():
+            if name in context.columns:
+                kind = context.schema.field(name).type
+                column = pa.repeat(pa.scalar(value, kind), batch.num_rows)
+                at = batch.schema.get_field_index(name)
+                batch = batch.append_column(name, column) if at < 0 else batch.set_column(at, name, column)
+        return conform(batch.select([n for n in batch.schema.names if n in context.columns]), context.output_schema)
+
+
+def parted(
+    batch: pa.RecordBatch, positions: Index, records: Index, state: MergedLogRecords
+) -> Iterator[tuple[pa.RecordBatch, Index, Index]]:
+    """Cut a base batch so that the logs' versions of each part can be in memory at a time: parts in order, each with
+    the places in it that have versions, and the numbers of their records."""
+    first = 0
+    cuts = list(state.runs(records, MAX_BATCH_ROWS))
+    for i, run in enumerate(cuts):
+        end = int(positions[run.stop]) if i + 1 < len(cuts) else batch.num_rows
+        yield batch.slice(first, end - first), positions[run] - first, records[run]
+        first = end
+    if not cuts:
+        yield batch, positions, records
+
+
+def check_positions(file_slice: FileSlice, positions: Index, rows: int) -> None:
+    """Refuse positions (ascending) beyond the end of a base file with ``rows`` rows.
+
+    Raises:
+        CorruptTableError: there are some.
+    """
+    if len(positions) and positions[-1] >= rows:
+        raise CorruptTableError(
+            f"the base file {file_slice.base_path!r} has {rows} rows, but log blocks of its slice have versions of row "
+            f"{int(positions[-1])}"
+        )

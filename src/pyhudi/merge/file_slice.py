@@ -1,0 +1,94 @@
+"""A file slice, and what reading slices needs to know: plain values that travel to tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.config.enums import InvalidText
+from pyhudi.keygen.key_spec import KeySpec
+from pyhudi.merge.base_file_reader import Condition, FileNames
+from pyhudi.merge.batch_sizes import BATCH_BYTES
+from pyhudi.merge.logs.valid_log_blocks import BlockView
+from pyhudi.merge.modes.delete_marker import DeleteMarker
+from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.storage import Storage
+
+DEFAULT_BUDGET = 1024 * 1024 * 1024
+"""Bytes of log records that are kept in memory, the default of ``hoodie.memory.merge.max.size``."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """One file slice, paths relative to the table's root; ``log_paths`` in the order in which they are merged.
+
+    ``base_path`` None: the slice has logs only. ``values`` are those that columns have whatever files hold.
+    """
+
+    partition: str
+    file_id: str
+    base_instant: str
+    base_path: str | None
+    log_paths: tuple[str, ...] = ()
+    log_sizes: tuple[int, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"slice {self.base_instant} of file group {self.file_id} in partition {self.partition!r}"
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> FileSlice:
+        """A row of a slice table (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
+        return cls(
+            row["partition"],
+            row["file_id"],
+            row["base_instant"],
+            row["base_path"],
+            tuple(row["log_paths"] or ()),
+            tuple(row["log_sizes"] or ()),
+            values or {},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SliceContext:
+    """Settings for reading slices; made once, sent to every task, never changed.
+
+    ``schema``: all columns of the table as of the query. ``columns``: those of the result, in order.
+    ``constant_columns`` are in no file, but in `FileSlice.values`. ``view``: which log blocks count; ``base_rows``:
+    which rows of base files take part (incremental queries, conditions on keys). Where merged rows may have values of
+    several versions, such conditions do not hold: rows that do not meet them come, too.
+    ``keys``: how to make the record keys that files do not store (None: they do). ``names_at`` gives, for an instant,
+    the names that its files have for columns which were renamed since. ``use_positions``: find base rows by the
+    positions in log blocks, where all of a slice's blocks have them. ``budget`` (bytes) and ``spill_folder``: see
+    `LogRecordVersions`. ``batch_bytes``: about how many bytes of rows go through the merge at a time.
+    ``invalid_text``: what becomes of text that is not UTF-8.
+    """
+
+    storage: Storage
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    rules: MergeRules = field(default_factory=MergeRules)
+    deletes: DeleteMarker = field(default_factory=DeleteMarker)
+    view: BlockView = field(default_factory=BlockView)
+    constant_columns: tuple[str, ...] = ()
+    base_rows: Condition | None = None
+    keys: KeySpec | None = None
+    names_at: Callable[[str], FileNames] | None = None
+    use_positions: bool = True
+    budget: int = DEFAULT_BUDGET
+    spill_folder: str | None = None
+    batch_bytes: int = BATCH_BYTES
+    invalid_text: InvalidText = InvalidText.FAIL
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return pa.schema([self.schema.field(name) for name in self.columns])
+
+    def names(self, instant: str) -> FileNames:
+        """The names of columns in files of that instant, where they are others."""
+        return {} if self.names_at is None else self.names_at(instant)

@@ -1,0 +1,137 @@
+"""Log blocks decoded into versions of records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.config.enums import InvalidText
+from pyhudi.errors import FormatError
+from pyhudi.format.log import NATURAL_COLUMN, BlockType, LogBlock, decode_deletes, decode_records
+from pyhudi.keygen.key_spec import KeySpec
+from pyhudi.keygen.record_key_text import record_keys
+from pyhudi.merge.base_file_reader import FileNames, file_columns, renamed
+from pyhudi.merge.logs.merged_log_records import LogRecordVersions
+from pyhudi.merge.modes.delete_marker import DeleteMarker
+from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_fields
+from pyhudi.merge.ordering_values import Index, as_mask, type_of
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.schema_evolution import conform
+
+
+class PositionsError(FormatError):
+    """Record positions of a block do not belong to its records; keys have to be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Column layout of record versions.
+
+    ``table``: the table's columns; ``kept``: those that versions keep. ``deletes`` marks records that are deletes,
+    ``keys`` makes the keys that records do not have (None: they do), ``by_position``: versions are told apart by the
+    row of the base file that the block gives for them.
+    """
+
+    table: pa.Schema
+    kept: pa.Schema
+    rules: MergeRules
+    deletes: DeleteMarker
+    keys: KeySpec | None = None
+    by_position: bool = False
+
+    def ordering(self) -> pa.Schema:
+        """The ordering fields with the types that the table has for them."""
+        return pa.schema([pa.field(name, type_of(self.kept, name)) for name in self.rules.ordering_fields])
+
+    def read(self) -> pa.Schema:
+        """The columns that are read of a block: those that are kept, and those that tell deletes and keys."""
+        more = {*self.deletes.columns(self.table)}
+        if self.keys is not None:
+            more |= {path.split(".")[0] for path in self.keys.record_fields}
+        elif not self.by_position:
+            more.add(RECORD_KEY)
+        kept = set(self.kept.names)
+        return as_nullable_fields(pa.schema([*self.kept, *(f for f in self.table if f.name in more - kept)]))
+
+
+def read_blocks(
+    blocks: Iterable[LogBlock],
+    layout: Layout,
+    names: Callable[[str], FileNames],
+    versions: LogRecordVersions,
+    invalid_text: InvalidText = InvalidText.FAIL,
+) -> None:
+    """Add the versions of all blocks, in the order of the blocks; one block is decoded at a time.
+
+    ``invalid_text``: what becomes of text that is not UTF-8.
+
+    Raises:
+        FormatError: a block is damaged.
+        PositionsError: a block's positions do not fit its records.
+    """
+    ordering, read = layout.ordering(), layout.read()
+    for block in blocks:
+        positions = block.positions() if layout.by_position else None
+        if block.type is BlockType.DELETE:
+            _add_deletes(block, layout, ordering, positions, versions)
+        else:
+            inside = file_columns(read, names(block.instant or ""))
+            table = decode_records(block, columns=list(inside), invalid_text=invalid_text)
+            _add_records(block, table, layout, read, inside, positions, versions)
+
+
+def _add_deletes(
+    block: LogBlock, layout: Layout, ordering: pa.Schema, positions: Index | None, versions: LogRecordVersions
+) -> None:
+    # where they count for nothing, ordering values may even be of other fields than the table's
+    values_count = not layout.rules.deletes_win
+    table = decode_deletes(block, ordering if values_count else pa.schema([])).combine_chunks()
+    if values_count:
+        natural = as_mask(table[NATURAL_COLUMN])
+        values = tuple(_flat(table[name], table.schema.field(name).type) for name in ordering.names)
+    else:
+        natural = np.ones(table.num_rows, dtype=np.bool_)
+        values = tuple(pa.nulls(table.num_rows, f.type) for f in ordering)
+    where = _flat(table[RECORD_KEY], pa.string()) if positions is None else _fitting(positions, table.num_rows, block)
+    versions.add_deletes(natural, values, where)
+
+
+def _add_records(
+    block: LogBlock,
+    table: pa.Table,
+    layout: Layout,
+    read: pa.Schema,
+    inside: Mapping[str, str],
+    positions: Index | None,
+    versions: LogRecordVersions,
+) -> None:
+    if positions is not None:
+        _fitting(positions, table.num_rows, block)
+    start = 0
+    for stored in table.combine_chunks().to_batches():
+        batch = renamed(stored, inside)
+        present = frozenset(batch.schema.names) if block.is_partial else None
+        rows = conform(batch, read)
+        gone = layout.deletes.mask(rows)
+        kept = rows.select(layout.kept.names)
+        changes = RecordVersions.of(kept, gone, layout.rules, layout.table)
+        if positions is not None:
+            where: pa.Array | Index = positions[start : start + batch.num_rows]
+        else:
+            where = rows.column(RECORD_KEY) if layout.keys is None else record_keys(rows, layout.keys)
+        start += batch.num_rows
+        versions.add_rows(changes, where, present)
+
+
+def _fitting(positions: Index, rows: int, block: LogBlock) -> Index:
+    if len(positions) != rows:
+        raise PositionsError(f"the block at offset {block.offset} has {rows} records and {len(positions)} positions")
+    return positions
+
+
+def _flat(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks else pa.array([], kind)

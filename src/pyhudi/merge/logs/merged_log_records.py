@@ -1,0 +1,312 @@
+"""Merged log records of a slice: the versions of all records, folded into one for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.merge.batch_sizes import BATCH_BYTES, BATCH_ROWS, rows_within, runs
+from pyhudi.merge.logs.spillable_row_store import NO_ROW, SpillableRowStore
+from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions
+from pyhudi.merge.modes.version_fold import Given, Versions, dense, fold
+from pyhudi.merge.ordering_values import Index, Mask, newer_wins, ranks
+
+_CUSTOM_ROWS = 262_144
+"""Approximate number of versions that go to a user's merger at a time."""
+
+
+class LogRecordVersions:
+    """Collects versions in the order in which they were written.
+
+    ``schema`` are the columns that are kept of each; ``rules`` are `Rules.present` for it. Keys, ordering values and
+    flags stay in memory, the other columns in a `SpillableRowStore` with its budget. Records are told apart by their
+    key, or, if all versions come with positions, by the row of the base file that they are versions of.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        rules: MergeRules,
+        budget: int,
+        folder: str | None = None,
+        *,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> None:
+        self._schema, self._rules = schema, rules
+        self._batch_bytes = batch_bytes
+        self._budget, self._folder = budget, folder
+        self._store = SpillableRowStore(schema, budget, folder)
+        self._keys: list[pa.Array] = []
+        self._positions: list[Index] = []
+        self._rows: list[Index] = []
+        self._is_delete: list[Mask] = []
+        self._natural: list[Mask] = []
+        self._ordering: list[tuple[pa.Array, ...]] = []
+        self._given: list[tuple[frozenset[str] | None, int]] = []
+
+    def add_rows(self, changes: RecordVersions, where: pa.Array | Index, present: frozenset[str] | None = None) -> None:
+        """Add the records of a data block. ``where`` are their keys, or their positions; ``present`` names the columns
+        that a block of partial updates has (None: it has all)."""
+        self._add(changes.is_delete, changes.natural, changes.ordering, where)
+        self._rows.append(self._store.append(changes.rows))
+        self._given.append((present, len(changes)))
+
+    def add_deletes(self, natural: Mask, ordering: tuple[pa.Array, ...], where: pa.Array | Index) -> None:
+        """Add those of a delete block."""
+        n = len(natural)
+        self._add(np.ones(n, dtype=np.bool_), natural, ordering, where)
+        self._rows.append(np.full(n, NO_ROW, dtype=np.int64))
+        self._given.append((None, n))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._is_delete))
+
+    def close(self) -> None:
+        """Drop the rows, also those of the `MergedLogRecords` made of them."""
+        self._store.close()
+
+    def _add(self, is_delete: Mask, natural: Mask, ordering: tuple[pa.Array, ...], where: pa.Array | Index) -> None:
+        if isinstance(where, np.ndarray):
+            self._positions.append(where)
+        else:
+            self._keys.append(where)
+        self._is_delete.append(is_delete)
+        self._natural.append(natural)
+        self._ordering.append(ordering)
+
+    def fold(self) -> MergedLogRecords:
+        """Fold the versions into one for each record. The collection is used up."""
+        self._store.freeze()
+        keys, positions, record = self._records()
+        rows = _joined(self._rows)
+        is_delete, natural = _joined(self._is_delete, np.bool_), _joined(self._natural, np.bool_)
+        ordering = tuple(pa.concat_arrays(list(parts)) for parts in zip(*self._ordering, strict=True))
+        given = self._given_masks()
+        if self._rules.merger is not None:
+            return self._folded_by_merger(keys, positions, record, rows, is_delete, ordering, given)
+        folded = fold(
+            Versions(
+                record,
+                is_delete,
+                natural,
+                partial(_ranks, ordering) if self._rules.ordering_fields else None,
+                {
+                    name: there
+                    for i, name in enumerate(self._schema.names)
+                    if (there := self._given_of(i, rows, given.get(name))) is not None
+                },
+            )
+        )
+        winner = folded.winner
+        return MergedLogRecords(
+            self._store,
+            keys,
+            positions,
+            rows[winner],
+            {name: rows[source] for name, source in folded.sources.items()},
+            is_delete[winner],
+            natural[winner],
+            tuple(column.take(pa.array(winner)) for column in ordering),
+            {name: mask[folded.sources.get(name, winner)] for name, mask in given.items()},
+            self._batch_bytes,
+        )
+
+    def _records(self) -> tuple[pa.Array | None, Index | None, Index]:
+        """Keys or positions of the records, and for every version the number of its record in there."""
+        if self._positions:
+            positions, record = np.unique(_joined(self._positions), return_inverse=True)
+            return None, positions, record
+        encoded = pa.chunked_array(self._keys, pa.string()).combine_chunks().dictionary_encode()
+        return encoded.dictionary, None, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+    def _given_masks(self) -> dict[str, Mask]:
+        """Masks of the versions that have a column, for the columns that some block leaves out."""
+        masks = {}
+        for name in self._schema.names:
+            if any(present is not None and name not in present for present, _ in self._given):
+                parts = [np.full(n, present is None or name in present) for present, n in self._given]
+                masks[name] = np.concatenate(parts)
+        return masks
+
+    def _given_of(self, column: int, rows: Index, there: Mask | None) -> Given | None:
+        if self._rules.partial is None:
+            return None if there is None else lambda which: there[which]
+
+        def given(which: Index) -> Mask | None:
+            by_value = self._given_by_value(column, rows[which])
+            if there is None or by_value is None:
+                return by_value if there is None else there[which]
+            return there[which] & by_value
+
+        return given
+
+    def _given_by_value(self, column: int, rows: Index) -> Mask | None:
+        """Mask of the stored rows that have a column, as far as its values tell; computed in chunks."""
+        size = rows_within(self._batch_bytes, self._store.widest, _CUSTOM_ROWS)
+        result = np.ones(len(rows), dtype=np.bool_)
+        is_all = True
+        for start in range(0, len(rows), size):
+            values = self._store.take_column(column, rows[start : start + size])
+            part = self._rules.given(values, self._schema.field(column))
+            if part is not None:
+                result[start : start + size] = part
+                is_all = False
+        return None if is_all else result
+
+    def _folded_by_merger(
+        self,
+        keys: pa.Array | None,
+        positions: Index | None,
+        record: Index,
+        rows: Index,
+        is_delete: Mask,
+        ordering: tuple[pa.Array, ...],
+        given: Mapping[str, Mask],
+    ) -> MergedLogRecords:
+        """The same by a user's merger, some records at a time."""
+        result = SpillableRowStore(self._schema, self._budget, self._folder)
+        order = np.argsort(record, kind="stable")
+        merged: list[RecordVersions] = []
+        numbers: list[Index] = []
+        size = rows_within(self._batch_bytes, self._store.widest, _CUSTOM_ROWS)
+        for chunk in _chunks(record[order], size):
+            which = order[chunk]
+            picked = pa.array(which)
+            versions = RecordVersions(
+                self._store.take(rows[which]),
+                is_delete[which],
+                is_delete[which],
+                tuple(column.take(picked) for column in ordering),
+                {name: mask[which] for name, mask in given.items()},
+            )
+            one = fold_record_versions(versions, dense(record[which])[0], self._rules)
+            numbers.append(result.append(one.rows))
+            merged.append(RecordVersions(one.rows.slice(0, 0), one.is_delete, one.natural, one.ordering, one.given))
+        result.freeze()
+        self._store.close()
+        names = sorted({name for part in merged for name in part.given})
+        return MergedLogRecords(
+            result,
+            keys,
+            positions,
+            _joined(numbers),
+            {},
+            _joined([part.is_delete for part in merged], np.bool_),
+            _joined([part.natural for part in merged], np.bool_),
+            tuple(pa.concat_arrays(list(parts)) for parts in zip(*(part.ordering for part in merged), strict=True)),
+            {name: np.concatenate([part.given[name] for part in merged]) for name in names},
+            self._batch_bytes,
+        )
+
+
+class MergedLogRecords:
+    """Merged records of the logs: one version for each.
+
+    ``keys`` or ``positions`` (ascending) tell the records; ``is_delete`` those that are gone. `changes` gives the
+    versions of some of them.
+    """
+
+    def __init__(
+        self,
+        store: SpillableRowStore,
+        keys: pa.Array | None,
+        positions: Index | None,
+        rows: Index,
+        sources: Mapping[str, Index],
+        is_delete: Mask,
+        natural: Mask,
+        ordering: tuple[pa.Array, ...],
+        given: Mapping[str, Mask],
+        batch_bytes: int = BATCH_BYTES,
+    ) -> None:
+        self._store = store
+        self._batch_bytes = batch_bytes
+        self.keys, self.positions = keys, positions
+        self._rows, self._sources = rows, sources
+        self.is_delete = is_delete
+        self._natural, self._ordering, self._given = natural, ordering, given
+
+    def __len__(self) -> int:
+        return len(self.is_delete)
+
+    @property
+    def spilled(self) -> bool:
+        """True if its rows are on disk."""
+        return self._store.spilled
+
+    def batches(self, which: Mask) -> Iterator[Index]:
+        """The numbers of the records of a mask, some at a time."""
+        records = np.flatnonzero(which)
+        for run in self.runs(records, BATCH_ROWS):
+            yield records[run]
+
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a version, on average."""
+        return self._store.row_bytes
+
+    def runs(self, records: Index, most: int) -> Iterator[slice]:
+        """Cut the numbers of records into runs whose versions can be in memory at a time."""
+        if min(len(records), most) * self._store.widest <= self._batch_bytes:  # narrow rows need no measuring
+            for first in range(0, len(records), most):
+                yield slice(first, first + most)
+            return
+        sizes = np.zeros(len(records), dtype=np.float64)
+        for i, name in enumerate(self._store.schema.names):
+            sizes += self._store.bytes_of(i, self._sources.get(name, self._rows)[records])
+        yield from runs(sizes, self._batch_bytes, most)
+
+    def winners(self, which: Index, older: Sequence[pa.Array]) -> Mask:
+        """Return a mask of the records whose versions win against older ones with the given ordering values."""
+        picked = pa.array(which)
+        return newer_wins(older, [column.take(picked) for column in self._ordering]) | self._natural[which]
+
+    def changes(self, which: Index) -> RecordVersions:
+        """The versions of these records."""
+        columns = [
+            self._store.take_column(i, self._sources.get(name, self._rows)[which])
+            for i, name in enumerate(self._store.schema.names)
+        ]
+        rows = (
+            pa.RecordBatch.from_arrays(columns, schema=self._store.schema)
+            if columns
+            else self._store.take(self._rows[which])
+        )
+        picked = pa.array(which)
+        return RecordVersions(
+            rows,
+            self.is_delete[which],
+            self._natural[which],
+            tuple(column.take(picked) for column in self._ordering),
+            {name: mask[which] for name, mask in self._given.items()},
+        )
+
+    def close(self) -> None:
+        """Drop the rows."""
+        self._store.close()
+
+
+def _ranks(ordering: Sequence[pa.Array], rows: Index) -> Index:
+    picked = pa.array(rows)
+    return ranks([column.take(picked) for column in ordering], len(rows))
+
+
+def _joined(parts: Sequence[np.ndarray], kind: type = np.int64) -> np.ndarray:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
+
+
+def _chunks(groups: Index, size: int) -> list[slice]:
+    """Slices of about ``size`` rows that split no group; ``groups`` are sorted."""
+    if not len(groups):
+        return []
+    starts = np.flatnonzero(np.concatenate(([True], np.diff(groups) != 0)))
+    cuts = [0]
+    while cuts[-1] < len(groups):
+        after = np.searchsorted(starts, cuts[-1] + size, side="left")
+        cuts.append(int(starts[after]) if after < len(starts) else len(groups))
+    return [slice(a, b) for a, b in pairwise(cuts)]

@@ -1,0 +1,153 @@
+"""Rows that are appended once and then picked by number, in memory or, beyond a budget, in a file on local disk."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.merge.batch_sizes import joined_within
+from pyhudi.merge.ordering_values import Index
+
+JOINED_BYTES = 256 * 1024 * 1024
+"""Bytes of the batches into which rows in memory are joined: few batches, far below the limit of 32-bit offsets."""
+
+NO_ROW = -1
+"""The number of a row that was never stored: all its values are null."""
+
+
+class SpillableRowStore:
+    """Appends batches of one schema. Once their buffers exceed ``budget`` bytes all of them go to a temporary file in
+    ``folder`` (None: the system's), which is mapped into memory for reading and gone when the store is.
+
+    Use as a context manager, or `close` it.
+    """
+
+    def __init__(self, schema: pa.Schema, budget: int, folder: str | None = None) -> None:
+        self.schema = schema
+        self._budget, self._folder = budget, folder
+        self._batches: list[pa.RecordBatch] = []
+        self._starts = [0]
+        self._held = 0
+        self._sizes: list[Index] = []
+        self._places: Index = np.zeros(1, dtype=np.int64)
+        self._path: str | None = None
+        self._writer: pa.RecordBatchFileWriter | None = None
+        self._map: pa.MemoryMappedFile | None = None
+
+    def __enter__(self) -> SpillableRowStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    @property
+    def spilled(self) -> bool:
+        """True if the rows are on disk."""
+        return self._path is not None
+
+    def append(self, rows: pa.RecordBatch) -> Index:
+        """Add rows; returns their numbers."""
+        first = len(self)
+        if rows.num_rows:
+            self._starts.append(first + rows.num_rows)
+            self._sizes.append(np.array([column.nbytes // rows.num_rows for column in rows.columns], dtype=np.int64))
+            if self._writer is not None:
+                self._writer.write_batch(rows)
+            else:
+                self._batches.append(rows)
+                self._held += rows.get_total_buffer_size()
+                if self._held > self._budget:
+                    self._spill()
+        return np.arange(first, len(self), dtype=np.int64)
+
+    def freeze(self) -> None:
+        """End appending, after which rows can be taken."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+            self._map = pa.memory_map(self._path)
+            reader = pa.ipc.open_file(self._map)
+            self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        elif len(self._batches) > 1:
+            self._batches = list(joined_within(self._batches, JOINED_BYTES))
+        self._places = np.concatenate(([0], np.cumsum([batch.num_rows for batch in self._batches]))).astype(np.int64)
+
+    @property
+    def widest(self) -> int:
+        """Bytes of a row in the batch that has the widest ones, on average."""
+        return max((int(sizes.sum()) for sizes in self._sizes), default=0)
+
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a row, on average."""
+        counts = np.diff(self._starts)
+        return float(sum(int(s.sum()) * n for s, n in zip(self._sizes, counts, strict=True)) / max(len(self), 1))
+
+    def bytes_of(self, column: int, numbers: Index) -> Index:
+        """Estimate the bytes of a column's values in these rows: the average of what was appended at once."""
+        averages = np.array([sizes[column] for sizes in self._sizes] + [0], dtype=np.int64)
+        chunk = np.searchsorted(self._starts, numbers, side="right") - 1  # -1, the last one: `NO_ROW`
+        found: Index = averages[chunk]
+        return found
+
+    def take(self, numbers: Index) -> pa.RecordBatch:
+        """The rows of these numbers, in this order; `NO_ROW` gives nulls."""
+        columns = [self.take_column(i, numbers) for i in range(len(self.schema))]
+        if not columns:
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(numbers), pa.struct([])))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def take_column(self, column: int, numbers: Index) -> pa.Array:
+        """Return one column of the rows with these numbers."""
+        kind = self.schema.field(column).type
+        missing = numbers == NO_ROW
+        if missing.all():
+            return pa.nulls(len(numbers), kind)
+        if len(self._batches) == 1:
+            return self._batches[0].column(column).take(_indices(numbers, missing))
+        # one chunk after the other, so that only what is asked for is read from disk
+        chunk = np.searchsorted(self._places, numbers, side="right") - 1
+        parts, places = [], []
+        for i in np.unique(chunk[~missing]):
+            here = np.flatnonzero((chunk == i) & ~missing)
+            parts.append(self._batches[i].column(column).take(pa.array(numbers[here] - self._places[i])))
+            places.append(here)
+        order = np.full(len(numbers), NO_ROW, dtype=np.int64)
+        order[np.concatenate(places)] = np.arange(sum(map(len, places)))
+        return pa.concat_arrays(parts).take(_indices(order, missing))
+
+    def close(self) -> None:
+        """Drop the rows and the file."""
+        self._batches, self._starts, self._held, self._sizes = [], [0], 0, []
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        if self._map is not None:
+            self._map.close()
+            self._map = None
+        if self._path is not None:
+            with suppress(FileNotFoundError):
+                Path(self._path).unlink()
+            self._path = None
+
+    def _spill(self) -> None:
+        if self._folder is not None:
+            Path(self._folder).mkdir(parents=True, exist_ok=True)
+        handle, self._path = tempfile.mkstemp(prefix="pyhudi-merge-", suffix=".arrow", dir=self._folder)
+        os.close(handle)
+        self._writer = pa.ipc.new_file(self._path, self.schema)
+        for batch in self._batches:
+            self._writer.write_batch(batch)
+        self._batches, self._held = [], 0
+
+
+def _indices(numbers: Index, missing: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> pa.Array:
+    return pa.array(numbers, mask=missing) if missing.any() else pa.array(numbers)

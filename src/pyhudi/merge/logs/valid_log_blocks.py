@@ -1,0 +1,100 @@
+"""Selection and order of the log blocks of a slice that are merged, decided on headers alone.
+
+The rules are those of Apache Hudi's log scan (``docs/format/core.md``, section 5.11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+
+from pyhudi.errors import FormatError
+from pyhudi.format.log import DATA_BLOCKS, BlockType, LogBlock
+
+_MERGED = DATA_BLOCKS | {BlockType.DELETE}
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Committed instants of a table of version 6, where a log file can hold blocks of failed writes that its name does
+    not reveal.
+
+    ``completed`` are those on the active timeline; what is before its ``start`` (None: nothing is) is committed unless
+    it is among the ``pending``.
+    """
+
+    completed: frozenset[str]
+    pending: frozenset[str]
+    start: str | None
+
+    def __contains__(self, instant: object) -> bool:
+        if instant in self.completed:
+            return True
+        return (
+            isinstance(instant, str) and self.start is not None and instant < self.start and instant not in self.pending
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """Log blocks that a query sees: those of instants up to ``latest`` (None: all), of those in ``committed`` (None:
+    the files themselves have been chosen by that), and of those in ``within`` (incremental queries; None: all)."""
+
+    latest: str | None = None
+    committed: Container[str] | None = None
+    within: Container[str] | None = None
+
+    def shows(self, instant: str) -> bool:
+        """Return True if data and deletes of that instant are seen."""
+        return (
+            (self.latest is None or instant <= self.latest)
+            and (self.committed is None or instant in self.committed)
+            and (self.within is None or instant in self.within)
+        )
+
+
+def valid_blocks(blocks: Iterable[LogBlock], view: BlockView) -> list[LogBlock]:
+    """The data and delete blocks of a slice that count, in the order in which they are merged.
+
+    ``blocks`` are those of all log files of the slice, the files in their order. Left out are blocks that the query
+    does not see, that a rollback has undone, and that a log compaction has put together in a block of its own, which
+    stands where the newest of them stood.
+
+    Raises:
+        FormatError: a block has no instant, or is a command that is not known.
+    """
+    by_instant: dict[str, list[LogBlock]] = {}
+    undone: set[str] = set()
+    for block in blocks:
+        if block.type is BlockType.COMMAND:
+            undone.add(_undone_by(block))
+        elif block.type in _MERGED:
+            if block.instant is None:
+                raise FormatError(f"the {block.type.name} block at offset {block.offset} names no instant")
+            if view.shows(block.instant):
+                by_instant.setdefault(block.instant, []).append(block)
+    for instant in undone:
+        by_instant.pop(instant, None)
+    return [block for instant in _in_order(by_instant) for block in by_instant[instant]]
+
+
+def _undone_by(block: LogBlock) -> str:
+    if not block.is_rollback or block.target_instant is None:
+        raise FormatError(f"the command block at offset {block.offset} is no rollback of an instant")
+    return block.target_instant
+
+
+def _in_order(by_instant: dict[str, list[LogBlock]]) -> list[str]:
+    """The instants whose blocks count, oldest first: ``by_instant`` has them in the order of their first blocks."""
+    result: list[str] = []
+    taken_by: dict[str, str] = {}
+    for instant in reversed(by_instant):
+        compacted = by_instant[instant][0].compacted_times
+        if compacted:
+            # what a later compaction has taken up stands for all that this one had
+            taken_by.update(dict.fromkeys(compacted, taken_by.get(instant, instant)))
+            continue
+        final = taken_by.get(instant, instant)
+        if final not in result:
+            result.append(final)
+    return result[::-1]

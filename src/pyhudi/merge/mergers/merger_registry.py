@@ -1,0 +1,70 @@
+"""Registry of mergers. A table names a merger by its strategy id, which is looked up here; nothing is ever imported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.table.config.merge_settings import BUILT_IN_STRATEGIES, MergeSettings
+
+if TYPE_CHECKING:
+    from pyhudi.merge.mergers.record_merger import RecordMerger
+
+_MERGERS: dict[str, RecordMerger] = {}
+
+
+def register_merger(merger: RecordMerger) -> RecordMerger:
+    """Register a merger, in place of an earlier one with the same strategy id.
+
+    Tables of the mode CUSTOM find it by ``hoodie.record.merge.strategy.id`` (write option
+    ``hoodie.write.record.merge.strategy.id``). It is sent to Spark's executors with the tasks that need it, pickled as
+    Spark pickles functions: a class of a module must be importable there, one of a notebook or script need not.
+
+    Args:
+        merger: Merger to register.
+
+    Returns:
+        The merger.
+
+    Raises:
+        ConfigError: The strategy id is empty, or one of Apache Hudi's own.
+    """
+    strategy = merger.strategy_id.strip().lower() if isinstance(merger.strategy_id, str) else ""
+    if not strategy:
+        raise ConfigError(f"{type(merger).__name__}.strategy_id is {merger.strategy_id!r}; give it a text, best a UUID")
+    if strategy in BUILT_IN_STRATEGIES:
+        raise ConfigError(
+            f"{type(merger).__name__}.strategy_id is {strategy}, which Apache Hudi uses for "
+            f"{BUILT_IN_STRATEGIES[strategy]}; give it an id of its own: str(uuid.uuid4())"
+        )
+    _MERGERS[strategy] = merger
+    return merger
+
+
+def unregister_merger(strategy_id: str) -> None:
+    """Remove the merger with that strategy id from the registry, if there is one."""
+    _MERGERS.pop(strategy_id.strip().lower(), None)
+
+
+def registered(settings: MergeSettings) -> RecordMerger:
+    """Return the merger of a table whose mode is CUSTOM.
+
+    Raises:
+        UnsupportedTableError: None is registered; the message says how to register one.
+    """
+    if settings.payload_class:
+        name = settings.payload_class
+        key = name.lower()
+        what = f"the payload class {name} (Java code, which cannot run here)"
+    else:
+        name = settings.strategy_id
+        key = name.lower()
+        what = f"the merger with the strategy id {name}"
+    merger = _MERGERS.get(key)
+    if merger is None:
+        raise UnsupportedTableError(
+            f"the table merges records with {what}, and no merger of that id is registered. Write it as a subclass of "
+            f"pyhudi.RecordMerger whose strategy_id is {name!r} and call pyhudi.register_merger(…) first; "
+            "scan(read_optimized=True) reads the rows as of the last compaction without it"
+        )
+    return merger

@@ -1,0 +1,165 @@
+"""Mergers written by users: the interface for the merge mode CUSTOM, and the values that pass through it.
+
+A merger is registered in code with :func:`pyhudi.register_merger`, under the strategy id that the table's
+``hoodie.record.merge.strategy.id`` names. The same object then merges the rows of a batch before a write, the rows of a
+copy-on-write update, the versions of a merge-on-read snapshot and those of a compaction.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.merge.ordering_values import newer_wins
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Versions of records: one per row, each of a different key.
+
+    Attributes:
+        rows: The table's columns (those that the query or the merger needs), meta columns included where the table has
+            them.
+        is_delete: Delete flag of each row, never null. The columns of a delete are null except, mostly, its key.
+        ordering: One array for each ordering field of the table, with the values of deletes, too; null means none.
+        given: For partial updates: a mask, for each column that a version may leave out, of the rows that have it.
+            Columns without a mask are in every row.
+    """
+
+    rows: pa.RecordBatch
+    is_delete: pa.BooleanArray
+    ordering: tuple[pa.Array, ...] = ()
+    given: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    def with_rows(self, rows: pa.RecordBatch) -> Records:
+        """Return the same records with other column values; deletes and ordering values stay."""
+        return replace(self, rows=rows)
+
+    def take(self, indices: pa.Array) -> Records:
+        """Return the records at the indices."""
+        return Records(
+            self.rows.take(indices),
+            self.is_delete.take(indices),
+            tuple(column.take(indices) for column in self.ordering),
+            {name: mask.take(indices) for name, mask in self.given.items()},
+        )
+
+
+class RecordMerger(ABC):
+    """Merger of two versions of the same records.
+
+    Subclasses define a ``strategy_id`` and `merge`. Mergers are called from several threads and are pickled to Spark's
+    executors, so they hold no open resources and no state that changes. `merge` must be associative, since versions are
+    merged in groups of any size: ``merge(merge(a, b), c)`` equals ``merge(a, merge(b, c))``.
+    `pyhudi.testing.check_merger` tests that.
+    """
+
+    columns: Sequence[str] | None = None
+    """Columns that `merge` looks at, besides the ordering fields; None: it gets all columns of the table. With a list,
+    queries read only their own columns and these."""
+
+    @property
+    @abstractmethod
+    def strategy_id(self) -> str:
+        """The id under which tables name this merger, a UUID by convention."""
+
+    @abstractmethod
+    def merge(self, older: Records, newer: Records) -> Records:
+        """Merge aligned versions: row *i* of both is the same record.
+
+        `choose` picks whole versions; `Records.with_rows` keeps deletes and ordering values.
+
+        Args:
+            older: Versions that were written earlier.
+            newer: Versions that were written later, as many and in the same order.
+
+        Returns:
+            As many records in the same order, with the columns of ``newer.rows``; ``is_delete`` marks those that end up
+            deleted.
+        """
+
+    def partial_merge(self, older: Records, newer: Records) -> Records:
+        """Merge aligned versions of which some leave out columns (``given``).
+
+        By default the columns that ``newer`` leaves out are taken from ``older`` and the result goes to `merge`; a
+        column that neither has stays out. Deletes take nothing over. Versions with gaps are merged from the oldest to
+        the newest.
+
+        Args:
+            older: Versions that were written earlier.
+            newer: Versions that were written later, as many and in the same order.
+
+        Returns:
+            As many records in the same order.
+        """
+        return self.merge(older, completed(older, newer))
+
+
+def choose(older: Records, newer: Records, newer_wins: pa.BooleanArray) -> Records:
+    """Pick one of each pair of versions.
+
+    Args:
+        older: Versions that were written earlier.
+        newer: Versions that were written later, as many and in the same order.
+        newer_wins: Mask of the pairs of which the newer version is kept; null counts as false.
+
+    Returns:
+        The picked versions, in the same order.
+    """
+    mask = pc.fill_null(newer_wins, False)
+    picks = np.arange(len(newer), dtype=np.int64)
+    picks += np.where(mask.to_numpy(zero_copy_only=False), len(older), 0)
+    return stacked(older, newer).take(pa.array(picks))
+
+
+def newer_by_ordering(older: Records, newer: Records) -> pa.BooleanArray:
+    """Return a mask of the pairs whose newer version wins by ordering values: all except those where it is less.
+
+    Args:
+        older: Versions that were written earlier.
+        newer: Versions that were written later, as many and in the same order.
+    """
+    return pa.array(newer_wins(older.ordering, newer.ordering))
+
+
+def completed(older: Records, newer: Records) -> Records:
+    """Return the newer versions with the columns that they leave out taken from the older ones, deletes aside."""
+    if not newer.given:
+        return newer
+    both = pc.invert(pc.or_(older.is_delete, newer.is_delete))
+    columns, given = [], {}
+    for name, column in zip(newer.rows.schema.names, newer.rows.columns, strict=True):
+        mask = newer.given.get(name)
+        if mask is not None:
+            fill = pc.and_(both, pc.invert(mask))
+            picks = np.arange(len(newer)) + np.where(fill.to_numpy(zero_copy_only=False), len(newer), 0)
+            column = pa.concat_arrays([column, older.rows.column(name)]).take(pa.array(picks))
+            there = older.given.get(name)
+            given[name] = pc.or_(mask, fill if there is None else pc.and_(fill, there))
+        columns.append(column)
+    rows = pa.RecordBatch.from_arrays(columns, schema=newer.rows.schema)
+    return Records(rows, newer.is_delete, newer.ordering, given)
+
+
+def stacked(first: Records, second: Records) -> Records:
+    """Concatenate the records of both."""
+    names = {*first.given, *second.given}
+    return Records(
+        pa.concat_batches([first.rows, second.rows.select(first.rows.schema.names).cast(first.rows.schema)]),
+        pa.concat_arrays([first.is_delete, second.is_delete]),
+        tuple(pa.concat_arrays([a, b]) for a, b in zip(first.ordering, second.ordering, strict=True)),
+        {name: pa.concat_arrays([_given(first, name), _given(second, name)]) for name in sorted(names)},
+    )
+
+
+def _given(records: Records, name: str) -> pa.BooleanArray:
+    mask = records.given.get(name)
+    return pa.array(np.ones(len(records), dtype=np.bool_)) if mask is None else mask

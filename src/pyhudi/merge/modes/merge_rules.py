@@ -1,0 +1,120 @@
+"""Rules that decide between versions of a record, as plain values that travel to tasks.
+
+`MergeRules` say it for the built-in merge modes: does the ordering value or the order of writing decide, and which
+columns of the winning version give way to the other one. For the mode CUSTOM a registered `RecordMerger` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.enums import MergeMode, PartialUpdateMode
+from pyhudi.merge.mergers.merger_registry import registered
+from pyhudi.merge.ordering_values import Index, Mask, as_mask, check_orderable, field_of, padded, type_of
+from pyhudi.schema.arrow_avro import default_value
+from pyhudi.table.config.merge_settings import UNAVAILABLE_VALUE, MergeSettings
+
+if TYPE_CHECKING:
+    from pyhudi.merge.mergers.record_merger import RecordMerger
+
+_DEBEZIUM_UNAVAILABLE = "__debezium_unavailable_value"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRules:
+    """Rules by which versions of a record merge.
+
+    ``ordering_fields`` decide, ties to the newer; empty: the newer version wins. ``partial`` says which columns of the
+    winner give way to the other version. ``deletes_win``: a delete always counts as one without an ordering value.
+    ``sequences``: ordering values are texts of numbers between dots, which compare number by number.
+    ``merger``: the code that decides instead of all this (mode CUSTOM); the ordering fields are handed to it.
+    """
+
+    ordering_fields: tuple[str, ...] = ()
+    partial: PartialUpdateMode | None = None
+    unavailable: str = _DEBEZIUM_UNAVAILABLE
+    deletes_win: bool = False
+    merger: RecordMerger | None = None
+    sequences: bool = False
+
+    @classmethod
+    def of_table(cls, settings: MergeSettings) -> MergeRules:
+        """The rules between versions from different writes.
+
+        Raises:
+            UnsupportedTableError: the mode is CUSTOM and its merger is not registered.
+        """
+        return cls._of(settings, settings.mode, settings.partial_update_mode, settings.deletes_win)
+
+    @classmethod
+    def of_batch(cls, settings: MergeSettings) -> MergeRules:
+        """The rules between rows of one key within a batch that is written.
+
+        Raises:
+            UnsupportedTableError: as `of_table`.
+        """
+        partial = settings.dedupe_partial_mode
+        # of the payload classes with such deletes only the one that fills columns has them within a batch, too
+        return cls._of(settings, settings.dedupe_mode, partial, settings.deletes_win and partial is not None)
+
+    @classmethod
+    def _of(
+        cls, settings: MergeSettings, mode: MergeMode, partial: PartialUpdateMode | None, deletes_win: bool
+    ) -> MergeRules:
+        if mode is MergeMode.CUSTOM:
+            return cls(settings.ordering_fields, merger=registered(settings))
+        return cls(
+            ordering_fields=settings.ordering_fields if mode is MergeMode.EVENT_TIME_ORDERING else (),
+            partial=partial,
+            unavailable=settings.properties.get(UNAVAILABLE_VALUE, _DEBEZIUM_UNAVAILABLE),
+            deletes_win=deletes_win,
+            sequences=settings.sequences,
+        )
+
+    def present(self, schema: pa.Schema) -> MergeRules:
+        """The same rules for rows of such a schema: without ordering fields where the rows have none of them.
+
+        Apache Hudi takes a missing ordering column as one that is null in every row, so that the newer row wins.
+
+        Raises:
+            UnsupportedTableError: an ordering field has a type without an order.
+        """
+        kinds = [(name, type_of(schema, name)) for name in self.ordering_fields]
+        fields = tuple(name for name, kind in kinds if kind is not None)
+        for name, kind in kinds:
+            if kind is not None:
+                check_orderable(kind, name)
+        if fields == self.ordering_fields:
+            return self
+        return replace(self, ordering_fields=fields)
+
+    def comparable(self, ordering: Iterable[pa.Array]) -> tuple[pa.Array, ...]:
+        """Ordering columns in the form in which their values compare, of the same types."""
+        if not self.sequences:
+            return tuple(ordering)
+        return tuple(padded(column) if pa.types.is_string(column.type) else column for column in ordering)
+
+    def stored(self, rows: pa.RecordBatch, which: Index) -> tuple[pa.Array, ...]:
+        """The ordering values of some rows of a base file, in that form."""
+        picked = pa.array(which)
+        return self.comparable(field_of(rows, name).take(picked) for name in self.ordering_fields)
+
+    def given(self, column: pa.Array, field: pa.Field) -> Mask | None:
+        """Return a mask of the column's values that take part in the merge rather than mean "unchanged"; None: all of
+        them."""
+        if self.partial is PartialUpdateMode.IGNORE_DEFAULTS:
+            default = default_value(field)
+            if default is None:
+                return as_mask(pc.is_valid(column)) if column.null_count else None
+            return ~as_mask(pc.equal(column, default))
+        if self.partial is PartialUpdateMode.FILL_UNAVAILABLE and (
+            pa.types.is_string(field.type) or pa.types.is_binary(field.type)
+        ):
+            marker = pa.scalar(self.unavailable).cast(field.type)
+            return ~as_mask(pc.equal(column, marker))
+        return None

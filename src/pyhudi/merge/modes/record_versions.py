@@ -1,0 +1,161 @@
+"""Versions of records as rows in memory, and the folding of several into one for each record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.merge.mergers.merger_invocation import fold_records
+from pyhudi.merge.mergers.record_merger import Records
+from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.merge.modes.version_fold import Given, Versions, fold
+from pyhudi.merge.ordering_values import Index, Mask, field_of, ranks, without_ordering
+from pyhudi.schema.schema_evolution import conform
+
+
+@dataclass(frozen=True, slots=True)
+class RecordVersions:
+    """Versions of records, one a row.
+
+    The columns of a delete count for nothing. ``natural``: deletes without an ordering value, a subset of
+    ``is_delete``. ``ordering`` has one array for each ordering field of the rules, of the types that the table has.
+    ``given``: for columns that a version may leave out (they are null then), which rows have it.
+    """
+
+    rows: pa.RecordBatch
+    is_delete: Mask
+    natural: Mask
+    ordering: tuple[pa.Array, ...] = ()
+    given: Mapping[str, Mask] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.is_delete)
+
+    @classmethod
+    def of(
+        cls, rows: pa.RecordBatch, is_delete: Mask, rules: MergeRules, table: pa.Schema, *, hard_deletes: bool = False
+    ) -> RecordVersions:
+        """Rows of a write, with what their ordering columns say.
+
+        ``table`` has the ordering fields with the types of the table; ``hard_deletes``: deletes have no ordering value,
+        whatever their columns hold (deletes by key).
+        """
+        ordering = rules.comparable(ordering_of(rows, rules.ordering_fields, table))
+        if hard_deletes or rules.deletes_win:
+            natural = is_delete
+        else:
+            natural = is_delete & without_ordering(ordering, len(is_delete)) if ordering else is_delete
+        if hard_deletes and ordering and rules.merger is not None and is_delete.any():
+            ordering = tuple(_without(column, is_delete) for column in ordering)
+        return cls(rows, is_delete, natural, ordering)
+
+    def take(self, picks: Index) -> RecordVersions:
+        """The versions at these rows."""
+        indices = pa.array(picks)
+        return RecordVersions(
+            self.rows.take(indices),
+            self.is_delete[picks],
+            self.natural[picks],
+            tuple(column.take(indices) for column in self.ordering),
+            {name: mask[picks] for name, mask in self.given.items()},
+        )
+
+    def as_records(self) -> Records:
+        """The form in which mergers of users get them."""
+        given = {name: pa.array(mask) for name, mask in self.given.items()}
+        return Records(self.rows, pa.array(self.is_delete), self.ordering, given)
+
+
+def ordering_of(rows: pa.RecordBatch, fields: Sequence[str], table: pa.Schema) -> tuple[pa.Array, ...]:
+    """The ordering columns of rows, with the types that the table has for them."""
+    top = {path if path in table.names else path.split(".")[0] for path in fields}
+    wanted = pa.schema([f for f in table if f.name in top])
+    present = rows.select([name for name in rows.schema.names if name in top])
+    typed = conform(present, as_nullable_fields(wanted))
+    return tuple(field_of(typed, path) for path in fields)
+
+
+def as_nullable_fields(schema: pa.Schema) -> pa.Schema:
+    """The schema with every column nullable: rows of deletes have no values."""
+    return pa.schema([f.with_nullable(True) for f in schema])
+
+
+def fold_record_versions(changes: RecordVersions, record: Index, rules: MergeRules) -> RecordVersions:
+    """Fold versions into one for each record, in the order of the record numbers ``record`` of the rows (from 0 without
+    gaps). Rows come in the order in which they were written."""
+    if rules.merger is not None:
+        return of_records(fold_records(changes.as_records(), record, rules.merger), rules)
+    schema = changes.rows.schema
+    folded = fold(
+        Versions(
+            record,
+            changes.is_delete,
+            changes.natural,
+            partial(_ranks, changes.ordering) if rules.ordering_fields else None,
+            {name: there for i, name in enumerate(schema.names) if (there := _given(changes, rules, schema, i))},
+        )
+    )
+    picked = changes.take(folded.winner)
+    if not folded.sources:
+        return picked
+    columns = [
+        changes.rows.column(i).take(pa.array(folded.sources[name])) if name in folded.sources else picked.rows.column(i)
+        for i, name in enumerate(schema.names)
+    ]
+    given = {name: mask[folded.sources.get(name, folded.winner)] for name, mask in changes.given.items()}
+    rows = pa.RecordBatch.from_arrays(columns, schema=schema)
+    return RecordVersions(rows, picked.is_delete, picked.natural, picked.ordering, given)
+
+
+def of_records(records: Records, rules: MergeRules) -> RecordVersions:
+    """Convert the result of a user's merger to record versions."""
+    dead: Mask = records.is_delete.to_numpy(zero_copy_only=False)
+    natural = dead & without_ordering(records.ordering, len(dead)) if records.ordering else dead
+    given = {name: mask.to_numpy(zero_copy_only=False) for name, mask in records.given.items()}
+    return RecordVersions(records.rows, dead, natural, records.ordering if rules.ordering_fields else (), given)
+
+
+def joined(first: RecordVersions, second: RecordVersions) -> RecordVersions:
+    """Concatenate the versions of both."""
+    names = sorted({*first.given, *second.given})
+
+    def given(part: RecordVersions, name: str) -> Mask:
+        mask = part.given.get(name)
+        return np.ones(len(part), dtype=np.bool_) if mask is None else mask
+
+    return RecordVersions(
+        pa.concat_batches([first.rows, second.rows]),
+        np.concatenate([first.is_delete, second.is_delete]),
+        np.concatenate([first.natural, second.natural]),
+        tuple(pa.concat_arrays([a, b]) for a, b in zip(first.ordering, second.ordering, strict=True)),
+        {name: np.concatenate([given(first, name), given(second, name)]) for name in names},
+    )
+
+
+def _ranks(ordering: Sequence[pa.Array], rows: Index) -> Index:
+    picked = pa.array(rows)
+    return ranks([column.take(picked) for column in ordering], len(rows))
+
+
+def _given(changes: RecordVersions, rules: MergeRules, schema: pa.Schema, i: int) -> Given | None:
+    name = schema.names[i]
+    there = changes.given.get(name)
+    if rules.partial is None and there is None:
+        return None
+
+    def given(rows: Index) -> Mask | None:
+        by_value = rules.given(changes.rows.column(i).take(pa.array(rows)), schema.field(i))
+        if there is None or by_value is None:
+            return by_value if there is None else there[rows]
+        return there[rows] & by_value
+
+    return given
+
+
+def _without(column: pa.Array, mask: Mask) -> pa.Array:
+    """The column with nulls where the mask is set."""
+    return column.take(pa.array(np.arange(len(column)), mask=mask))

@@ -1,0 +1,172 @@
+"""A file slice in two halves: base rows that stay as they are, and rows that the logs put in the place of the others.
+
+An engine with a fast reader of its own for base files reads them all, leaves out the rows of `replaced_rows`, and adds
+those of `changed_rows`: together they are the rows of `pyhudi.merge.file_group_reader.read_slice`. Only what the logs
+touch goes through Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.format.base_file.parquet import row_count
+from pyhudi.format.log import count_records
+from pyhudi.merge.base_file_merge import merge_base
+from pyhudi.merge.base_file_reader import read_base
+from pyhudi.merge.batch_sizes import BATCH_ROWS
+from pyhudi.merge.file_group_reader import (
+    MAX_BATCH_ROWS,
+    FileSlice,
+    OpenSlice,
+    SliceContext,
+    check_positions,
+    combines,
+    has_positions,
+    log_files,
+    open_slice,
+    parted,
+    slice_errors,
+)
+from pyhudi.merge.logs.log_file_pool import LogFiles
+from pyhudi.merge.logs.merged_log_records import MergedLogRecords
+from pyhudi.merge.logs.valid_log_blocks import valid_blocks
+from pyhudi.merge.ordering_values import Index, Mask, distinct
+from pyhudi.schema.meta_fields import RECORD_KEY
+
+
+def replaced_rows(context: SliceContext, file_slice: FileSlice) -> Index:
+    """Numbers (from 0, ascending) of the rows of a slice's base file that are not to be shown as they are.
+
+    Raises:
+        QueryError: a file is gone.
+        FormatError: a file is damaged.
+    """
+    nothing = np.zeros(0, dtype=np.int64)
+    if file_slice.base_path is None:
+        return nothing
+    with slice_errors(file_slice), log_files(context) as logs:
+        named = _named_in_headers(context, file_slice, logs)
+    if named is not None:
+        return named
+    with open_slice(replace(context, columns=()), file_slice) as found:
+        if found.state is None or not len(found.state):
+            return nothing
+        overlay = _Overlay(context, file_slice, found, found.state)
+        if found.state.positions is not None and not overlay.compares:
+            return _existing(context, file_slice, found.state.positions)
+        parts = [start + positions[wins] for start, _, positions, _, wins in overlay.touched()]
+    return np.concatenate(parts) if parts else nothing
+
+
+def changed_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+    """The merged rows that stand for the hidden ones, and those that only the logs have.
+
+    Raises:
+        QueryError: a file is gone.
+        FormatError: a file is damaged.
+        MergerError: a user's merger failed.
+    """
+    with open_slice(context, file_slice) as found:
+        reader, state = found.reader, found.state
+        if state is None or not len(state):
+            return
+        overlay = _Overlay(context, file_slice, found, state)
+        seen = np.zeros(len(state), dtype=np.bool_)
+        for _, base, positions, records, wins in overlay.touched():
+            seen[records] = True
+            if overlay.whole:
+                picks = records[wins & ~state.is_delete[records]]
+                rows = state.changes(picks).rows
+            else:
+                touched = base.take(pa.array(positions))
+                every = np.arange(len(positions), dtype=np.int64)
+                rows = merge_base(touched, every, state.changes(records), reader.rules).rows
+            if rows.num_rows:
+                yield reader.finished(rows)
+        for records in state.batches(~seen & ~state.is_delete):
+            yield reader.finished(state.changes(records).rows)
+
+
+class _Overlay:
+    """A slice's base rows that the logs have versions of.
+
+    ``whole``: versions in the logs are whole rows, so that nothing of a base row goes into them. ``compares``: a base
+    row may win by its ordering value.
+    """
+
+    def __init__(self, context: SliceContext, file_slice: FileSlice, found: OpenSlice, state: MergedLogRecords) -> None:
+        self._context, self._slice, self._reader, self._state = context, file_slice, found.reader, state
+        rules = found.reader.rules
+        self.whole = not combines(rules, found.blocks)
+        self.compares = self.whole and bool(rules.ordering_fields)
+
+    def touched(self) -> Iterator[tuple[int, pa.RecordBatch, Index, Index, Mask]]:
+        """For each part of the base file: where it starts, its rows, which of them have versions in the logs, the
+        numbers of their records, and which of these versions win."""
+        path, context, state = self._slice.base_path, self._context, self._state
+        if path is None or (state.positions is not None and self.whole and not self.compares):
+            return
+        names = context.names(self._slice.base_instant)
+        start = 0
+        size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS)
+        width = 0.0 if self.whole else self._reader.width(state)
+        for base in read_base(
+            context.storage,
+            path,
+            self._schema(),
+            names,
+            size,
+            batch_bytes=context.batch_bytes,
+            row_bytes=width,
+            invalid_text=context.invalid_text,
+        ):
+            positions, records = self._reader.hits(base, start, state)
+            for part, places, picks in parted(base, positions, records, state):
+                if len(places):
+                    yield start, part, places, picks, self._wins(part, places, picks)
+                start += part.num_rows
+        self._reader.check_positions(state, start)
+
+    def _wins(self, base: pa.RecordBatch, positions: Index, records: Index) -> Mask:
+        if not self.compares:
+            return np.ones(len(positions), dtype=np.bool_)
+        return self._state.winners(records, self._reader.rules.stored(base, positions))
+
+    def _schema(self) -> pa.Schema:
+        """The columns of the base file that are needed."""
+        schema = self._reader.schema
+        if not self.whole:
+            return schema
+        needed = {path if path in schema.names else path.split(".")[0] for path in self._reader.rules.ordering_fields}
+        if self._state.positions is None:
+            keys = self._context.keys
+            needed |= {RECORD_KEY} if keys is None else {path.split(".")[0] for path in keys.record_fields}
+        return pa.schema([field for field in schema if field.name in needed])
+
+
+def _named_in_headers(context: SliceContext, file_slice: FileSlice, logs: LogFiles) -> Index | None:
+    """The rows that the headers of log blocks name, where that is all there is to know: blocks that count all have
+    positions, and no base row wins against a later version."""
+    blocks = valid_blocks(logs.blocks(file_slice.log_paths, file_slice.log_sizes), context.view)
+    if not blocks:
+        return np.zeros(0, dtype=np.int64)
+    compares = bool(context.rules.ordering_fields) and not combines(context.rules, blocks)
+    if not has_positions(context, file_slice, blocks) or compares:
+        return None
+    parts = [positions for block in blocks if (positions := block.positions()) is not None]
+    if [len(positions) for positions in parts] != list(map(count_records, blocks)):
+        return None
+    return _existing(context, file_slice, distinct(np.concatenate(parts)))
+
+
+def _existing(context: SliceContext, file_slice: FileSlice, rows: Index) -> Index:
+    """The rows, if the base file has them; its footer knows how many it has."""
+    path = file_slice.base_path
+    if len(rows) and path is not None and path.endswith(".parquet"):
+        with context.storage.open_input(path) as source:
+            check_positions(file_slice, rows, row_count(source))
+    return rows

@@ -1,0 +1,87 @@
+"""Rows of one batch of a write: those of one key become one row, streaming over sorted batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.merge.modes.record_versions import RecordVersions, fold_record_versions, joined
+from pyhudi.merge.ordering_values import Index, as_mask
+
+
+@dataclass(frozen=True, slots=True)
+class SortedDeduplicator:
+    """Folds rows by key; pickles, so that it can go to executors.
+
+    ``by`` are the key columns, ``delete`` the boolean column that marks deletes (null is false), ``drop`` columns that
+    the result is without. ``hard_deletes``: deletes have no ordering value, whatever their columns hold.
+    """
+
+    by: tuple[str, ...]
+    delete: str
+    rules: MergeRules
+    drop: tuple[str, ...] = ()
+    hard_deletes: bool = False
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield one row for each key. ``batches`` are sorted by key, rows of one key in the order in which they
+        arrived.
+
+        Keys may go on in the next batch; one row is held back for that.
+        """
+        held: RecordVersions | None = None
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            changes = self._changes(batch)
+            if held is not None:
+                changes = joined(held, changes)
+            folded = fold_record_versions(changes, _runs(changes.rows, self.by), self.rules.present(batch.schema))
+            last = np.array([len(folded) - 1], dtype=np.int64)
+            if len(folded) > 1:
+                yield self._rows(folded.take(np.arange(last[0], dtype=np.int64)))
+            held = folded.take(last)
+        if held is not None:
+            yield self._rows(held)
+
+    def _changes(self, batch: pa.RecordBatch) -> RecordVersions:
+        rules = self.rules.present(batch.schema)
+        return RecordVersions.of(
+            batch, as_mask(batch.column(self.delete)), rules, batch.schema, hard_deletes=self.hard_deletes
+        )
+
+    def _rows(self, changes: RecordVersions) -> pa.RecordBatch:
+        rows = changes.rows
+        at = rows.schema.get_field_index(self.delete)
+        rows = rows.set_column(at, rows.schema.field(at), pa.array(changes.is_delete))
+        return rows.drop_columns(list(self.drop)) if self.drop else rows
+
+
+def dedupe(rows: pa.RecordBatch, how: SortedDeduplicator) -> pa.RecordBatch:
+    """The same for one batch in any order of keys: one row for each, in the order in which keys first appear."""
+    if not rows.num_rows:
+        return rows
+    numbered = rows.append_column("_pyhudi_first", pa.array(np.arange(rows.num_rows)))
+    order = pc.sort_indices(numbered, [(name, "ascending") for name in (*how.by, "_pyhudi_first")])
+    sorted_rows = numbered.take(order)
+    runs = _runs(sorted_rows, how.by)
+    first = sorted_rows.column("_pyhudi_first").to_numpy()[np.flatnonzero(np.diff(runs, prepend=-1))]
+    whole = replace(how, drop=(*how.drop, "_pyhudi_first"))
+    merged = pa.concat_batches(list(whole.run([sorted_rows])))
+    return merged.take(pa.array(np.argsort(first)))
+
+
+def _runs(rows: pa.RecordBatch, by: Sequence[str]) -> Index:
+    """Numbers of the runs of equal keys, from 0."""
+    n = rows.num_rows
+    new = np.zeros(n, dtype=np.bool_)
+    for name in by:
+        column = rows.column(name)
+        new[1:] |= as_mask(pc.not_equal(column.slice(1), column.slice(0, n - 1)))
+    runs: Index = np.cumsum(new)
+    return runs

@@ -1,0 +1,192 @@
+"""Files and instants of the metadata table: what one delta commit, or the first one of a partition, leaves.
+
+The files of large partitions are written by tasks (`GroupFiles`), wherever those run; the driver then publishes one
+delta commit that names all of them (`publish`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyhudi.format.file_names import base_file_name, log_file_name, next_log_version, write_token
+from pyhudi.format.hfile.hfile_writer import HFileWriter, write_hfile
+from pyhudi.format.log.block_framing import Buffer, Frame, frame
+from pyhudi.format.log.encoding.delete_block_encoder import delete_content
+from pyhudi.format.log.log_block import BlockType, Header
+from pyhudi.metadata.disable_metadata import METADATA_FOLDER
+from pyhudi.metadata.records.metadata_record import record_schema
+from pyhudi.metadata.records.record_changes import Records
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.storage import join_path
+from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.instant import Action, Instant, State
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+ACKNOWLEDGED_KEY = "pyhudi.told"
+"""Key in the metadata of delta commits: names the partitions under construction that the write has updated."""
+INIT_TOKEN = "0-0-0"
+"""Write token of the log files that make file groups exist."""
+
+Stat = dict[str, Any]
+
+_NO_KEYS = pa.array([], pa.string())
+_NO_TIME = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0}
+
+
+def new_token() -> str:
+    """A write token that no file has had: a partition that is built anew, or an attempt that is made again, must not
+    use a name again, because readers remember what files of a name hold."""
+    return write_token(0, 0, secrets.randbits(31))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSlice:
+    """Name of the next log file of a file group. ``base_instant`` and ``log_version`` count in tables of version 6
+    only, where log files bear the instant of their slice."""
+
+    file_id: str
+    base_instant: str = ""
+    log_version: int = 1
+
+    def log_name(self, instant: str, token: str, version: int) -> str:
+        """The name of the log file that ``instant`` writes in a table of that version."""
+        if version >= 8:
+            return log_file_name(self.file_id, instant, 1, token)
+        return log_file_name(self.file_id, self.base_instant, self.log_version, token)
+
+    @classmethod
+    def after(cls, names: pa.Array, file_id: str, base_instant: str) -> GroupSlice:
+        """The place after the log files of the slice (version 6) among the names of its folder."""
+        return cls(file_id, base_instant, next_log_version(names, file_id, base_instant))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFiles:
+    """Writes files of the file groups of one partition of the metadata table at an instant of it, wherever that runs.
+
+    ``storage`` is that of the table described, ``version`` its table version. A ``token`` tells attempts of tasks apart
+    (None: a new one). Results are write stats. Nobody sees the files before the instant is published.
+    """
+
+    storage: Storage
+    partition: str
+    instant: str
+    version: int
+
+    def write(self, where: GroupSlice, records: Records, *, first: bool, token: str) -> Stat:
+        """Write what a file group gets from a task: its ``first`` base file, else a log file."""
+        if first:
+            return self.write_base(where.file_id, records, token=token)
+        return self.write_log(where, records, token=token)
+
+    def write_log(self, where: GroupSlice, records: Records, *, token: str | None = None) -> Stat:
+        """Write one log file: an HFile block, and a delete block if there are deletes."""
+        schema = record_schema(self.version)
+        headers = {Header.INSTANT_TIME: self.instant, Header.SCHEMA: schema}
+        blocks = []
+        if len(records.keys) or not len(records.deletes):
+            keys, values = records.sorted()
+            blocks.append(frame(BlockType.HFILE_DATA, headers, [write_hfile(keys, values, schema=schema)]))
+        if len(records.deletes):
+            blocks.append(frame(BlockType.DELETE, headers, self._deletes(records.deletes)))
+        name = where.log_name(self.instant, token or new_token(), self.version)
+        size = self._write_blocks(name, blocks)
+        return self._stat(where.file_id, name, len(records.keys), size) | {
+            "prevCommit": where.base_instant or self.instant,
+            "numUpdateWrites": len(records.keys),
+            "numDeletes": len(records.deletes),
+            "logVersion": where.log_version,
+            "logOffset": 0,
+            "baseFile": "",
+            "logFiles": [name],
+        }
+
+    def write_base(
+        self, file_id: str, records: Records, *, token: str | None = None, previous: str | None = None
+    ) -> Stat:
+        """Write one base file. ``previous`` is the instant of the base file that it replaces."""
+        return self.write_sorted(file_id, [records.sorted()], token=token, previous=previous)
+
+    def write_sorted(
+        self,
+        file_id: str,
+        entries: Iterable[tuple[pa.Array, pa.Array]],
+        *,
+        token: str | None = None,
+        previous: str | None = None,
+    ) -> Stat:
+        """Write one base file like `write_base`, of keys and values that come in the order of an HFile, some at a time.
+        Memory: what comes at a time."""
+        name = base_file_name(file_id, token or new_token(), self.instant, "hfile")
+        with self.storage.open_output(self._path(name)) as sink:
+            writer = HFileWriter(sink.write, schema=record_schema(self.version))
+            for keys, values in entries:
+                writer.add(keys, values)
+            writer.finish()
+        stat = self._stat(file_id, name, writer.count, writer.size) | {"numInserts": writer.count}
+        return stat if previous is None else stat | {"prevCommit": previous}
+
+    def open_group(self, file_id: str) -> None:
+        """Write the log file that makes a file group exist before it has records: an empty delete block."""
+        block = frame(BlockType.DELETE, {Header.INSTANT_TIME: self.instant}, self._deletes(_NO_KEYS))
+        self._write_blocks(log_file_name(file_id, self.instant, 1, INIT_TOKEN), [block])
+
+    def _write_blocks(self, name: str, blocks: Iterable[Frame]) -> int:
+        data = b"".join(bytes(part) for block in blocks for part in block.parts)
+        self.storage.write(self._path(name), data)
+        return len(data)
+
+    def _deletes(self, keys: pa.Array) -> list[Buffer]:
+        partitions = pa.repeat(pa.scalar(self.partition), len(keys))
+        return delete_content(pa.table({RECORD_KEY: keys, PARTITION_PATH: partitions}), pa.schema([]), self.version)
+
+    def _path(self, name: str) -> str:
+        return join_path(METADATA_FOLDER, self.partition, name)
+
+    def _stat(self, file_id: str, name: str, writes: int, size: int) -> Stat:
+        return {
+            "fileId": file_id,
+            "path": join_path(self.partition, name),
+            "partitionPath": self.partition,
+            "numWrites": writes,
+            "totalWriteBytes": size,
+            "fileSizeInBytes": size,
+            "runtimeStats": _NO_TIME,
+        }
+
+
+def begin(active: ActiveTimeline, instant: str, action: str = Action.DELTA_COMMIT, plan: bytes = b"") -> Instant:
+    """Announce an instant of the metadata table, or continue one that an earlier attempt announced."""
+    known = active.timeline.find(instant, action)
+    if known is None:
+        known = active.create_requested(action, instant, plan)
+    return active.to_inflight(known) if known.state is State.REQUESTED else known
+
+
+def publish(
+    active: ActiveTimeline,
+    entry: Instant,
+    stats: Sequence[Mapping[str, Any]] | pa.Table,
+    version: int,
+    completion: str | None,
+    *,
+    operation: str = "UPSERT_PREPPED",
+    compacted: bool = False,
+    acknowledged: Collection[str] = (),
+) -> Instant:
+    """Complete an instant of the metadata table that wrote the files of ``stats``. ``acknowledged``: partitions that
+    are being built, which know by these files all of a write, though there may be nothing to know."""
+    table = write_stats(stats) if not isinstance(stats, pa.Table) else stats
+    extra = {"schema": record_schema(version, meta_columns=False)}
+    if acknowledged:
+        extra[ACKNOWLEDGED_KEY] = ",".join(sorted(acknowledged))
+    metadata = CommitMetadata(operation, table, extra, compacted=compacted)
+    return active.complete(entry, metadata.encode(version, entry.action), completion if version >= 8 else None)

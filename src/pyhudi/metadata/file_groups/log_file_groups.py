@@ -1,0 +1,62 @@
+"""File groups of the metadata table, as its folders have them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import CorruptTableError
+from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
+from pyhudi.metadata.disable_metadata import METADATA_FOLDER
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice, Stat
+from pyhudi.metadata.records.record_changes import Records
+from pyhudi.storage import join_path
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.timeline import Timeline
+
+
+def write_logs(files: GroupFiles, metadata: Timeline, records: Records) -> list[Stat]:
+    """Write the records of a partition, a log file for each file group that has some; returns their write stats.
+
+    ``metadata`` is the metadata table's timeline.
+
+    Raises:
+        CorruptTableError: the partition has no files.
+    """
+    groups = group_slices(files.storage, metadata, files.partition, files.version)
+    return [files.write_log(groups[number], part) for number, part in records.by_group(len(groups)).items()]
+
+
+def group_slices(storage: Storage, metadata: Timeline, partition: str, version: int) -> list[GroupSlice]:
+    """The file groups of a partition in the order of their numbers, with the places of their next log files.
+
+    ``metadata`` is the metadata table's timeline. One listing.
+
+    Raises:
+        CorruptTableError: the partition has no files.
+    """
+    folder = join_path(METADATA_FOLDER, partition)
+    names = split_paths(storage.list(folder)["path"])[1]
+    files = parse_names(names)
+    files = files.filter(pc.is_in(files["kind"], value_set=pa.array([BASE, LOG])))
+    ids = sorted(pc.unique(files["file_id"]).to_pylist())
+    if not ids:
+        raise CorruptTableError(
+            f"{storage.uri(folder)} is empty, though {partition} is declared; remove hoodie.table.metadata.partitions "
+            "from the table's hoodie.properties, and the next write builds the metadata table anew"
+        )
+    if version >= 8:
+        return [GroupSlice(file_id) for file_id in ids]
+    pending = {i.requested for i in metadata.pending()}
+    slices = []
+    for file_id in ids:
+        mine = files.filter(pc.equal(files["file_id"], file_id))
+        every = pc.unique(mine["instant"]).to_pylist()
+        # of a group that is being built there is nothing else yet
+        instants = [i for i in every if i not in pending] or every
+        slices.append(GroupSlice.after(mine["name"], file_id, max(instants)))
+    return slices

@@ -1,0 +1,32 @@
+"""Indexes of columns whose type a write changes: their entries are texts, or values of a function, of the old type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyhudi.format.base_file.column_bounds import leaf_type
+from pyhudi.metadata.indexes.expression_index_definition import expression_indexes
+from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes
+from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.timeline.latest_schema import newest_columns
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.commit_metadata import CommitMetadata
+
+
+def retyped_indexes(storage: Storage, config: TableConfig, data: ActiveTimeline, metadata: CommitMetadata) -> list[str]:
+    """The partitions of the secondary and expression indexes of columns that have another type, or are not there, in
+    the columns that a write records.
+
+    A day is a number to a secondary index, and a text once its column is one; ``5`` may have been ``5.0`` in between.
+    """
+    indexes = [(one.partition, one.column) for one in secondary_indexes(storage, config, kept=True)]
+    indexes += [(one.partition, one.expression.column) for one in expression_indexes(storage, config, kept=True)]
+    before = newest_columns(data) if indexes and metadata.schema_json is not None else None
+    if before is None:
+        return []
+    old, new = (from_avro(text) for text in (before[1].schema_json, metadata.schema_json) if text is not None)
+    return [partition for partition, column in indexes if leaf_type(old, column) != leaf_type(new, column)]

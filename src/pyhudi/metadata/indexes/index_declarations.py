@@ -1,0 +1,126 @@
+"""Declarations of the metadata partitions in use: properties of the table name them, definitions describe them.
+
+Order matters to whoever looks on: a partition is declared after all that belongs to it is there, and taken out of the
+property before anything of it goes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyhudi.metadata.disable_metadata import METADATA_FOLDER, PARTITIONS, PARTITIONS_INFLIGHT
+from pyhudi.metadata.indexes.expression_index_definition import is_expression
+from pyhudi.metadata.indexes.index_definitions import (
+    DEFAULT_PATH,
+    PATH_KEY,
+    Definitions,
+    drop_definitions,
+    load_definitions,
+    store_definitions,
+)
+from pyhudi.metadata.indexes.secondary_index_definition import is_secondary
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+
+_log = logging.getLogger(__name__)
+
+
+def declare_partitions(
+    storage: Storage, config: TableConfig, built: Sequence[str], definitions: Definitions | None = None
+) -> TableConfig:
+    """Declare partitions of the metadata table that have been built; returns the table's configuration.
+
+    ``definitions`` are those that they need, by partition (from version 8 on). They are no longer being built then.
+    """
+    changed = _store(storage, config, definitions)
+
+    def declare(properties: dict[str, str]) -> None:
+        properties[PARTITIONS] = ",".join(sorted({*_named(properties, PARTITIONS), *built}))
+        if PARTITIONS_INFLIGHT in properties:
+            left = [name for name in _named(properties, PARTITIONS_INFLIGHT) if name not in built]
+            properties[PARTITIONS_INFLIGHT] = ",".join(left)
+        properties.update(changed)
+
+    return config.updated(storage, change=declare)
+
+
+def announce_partitions(
+    storage: Storage, config: TableConfig, partitions: Sequence[str], definitions: Definitions | None = None
+) -> TableConfig:
+    """Announce partitions of the metadata table that are being built and whose file groups exist; returns the table's
+    configuration. From now on writes maintain them; readers ignore them."""
+    changed = _store(storage, config, definitions)
+
+    def announce(properties: dict[str, str]) -> None:
+        named = {*_named(properties, PARTITIONS_INFLIGHT), *partitions}
+        properties[PARTITIONS_INFLIGHT] = ",".join(sorted(named))
+        properties.update(changed)
+
+    return config.updated(storage, change=announce)
+
+
+def define_indexes(storage: Storage, config: TableConfig, definitions: Definitions) -> TableConfig:
+    """Store the definitions of indexes that are going to be built; returns the table's configuration."""
+    changed = _store(storage, config, definitions)
+    return config.updated(storage, set=changed) if changed else config
+
+
+def withdraw_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
+    """Take back what was announced, and delete what was built; the definitions stay. Returns the configuration."""
+    if set(partitions) & set(config.metadata_partitions_inflight):
+
+        def withdraw(properties: dict[str, str]) -> None:
+            left = [name for name in _named(properties, PARTITIONS_INFLIGHT) if name not in partitions]
+            properties[PARTITIONS_INFLIGHT] = ",".join(left)
+
+        config = config.updated(storage, change=withdraw)
+    for partition in partitions:
+        storage.delete_tree(f"{METADATA_FOLDER}/{partition}")
+    return config
+
+
+def retire_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
+    """Take partitions out of use that a write cannot keep up to date; of those that are being built and of whose type
+    there may be several, definitions stay with their plans. Returns the table's configuration."""
+    named = [p for p in partitions if is_secondary(p) or is_expression(p)]
+    building = [p for p in named if p not in config.metadata_partitions]
+    dropped = [p for p in partitions if p not in building]
+    if building:
+        _log.info("withdrawing %s, which is being built, from %s", ", ".join(building), storage.root)
+        config = withdraw_partitions(storage, config, building)
+    return drop_partitions(storage, config, dropped) if dropped else config
+
+
+def drop_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
+    """Take partitions of the metadata table out of use: first the property, so that nobody reads them any more, then
+    their definitions, so that nobody builds them again, then their files."""
+    _log.info("taking %s out of the metadata table of %s", ", ".join(partitions), storage.root)
+
+    def without(properties: dict[str, str]) -> None:
+        for key in (PARTITIONS, PARTITIONS_INFLIGHT):
+            named = _named(properties, key)
+            if named:
+                properties[key] = ",".join(name for name in named if name not in partitions)
+
+    config = config.updated(storage, change=without)
+    if config.version >= 8:
+        drop_definitions(storage, config, partitions)
+    for partition in partitions:
+        storage.delete_tree(f"{METADATA_FOLDER}/{partition}")
+    return config
+
+
+def _store(storage: Storage, config: TableConfig, definitions: Definitions | None) -> dict[str, str]:
+    """Add definitions; returns the properties that this changes."""
+    if not definitions:
+        return {}
+    store_definitions(storage, config, {**load_definitions(storage, config), **definitions})
+    return {PATH_KEY: DEFAULT_PATH} if config.index_defs_path is None else {}
+
+
+def _named(properties: dict[str, str], key: str) -> list[str]:
+    return [name for name in properties.get(key, "").split(",") if name]

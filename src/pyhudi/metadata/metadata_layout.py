@@ -1,0 +1,107 @@
+"""Location, name and properties of the metadata table, as Apache Hudi sets them.
+
+It is a merge-on-read table of its own in ``.hoodie/metadata``; here all paths are those of the table that it describes.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from pyhudi.errors import AlreadyExistsError
+from pyhudi.metadata.disable_metadata import METADATA_FOLDER
+from pyhudi.table.config.properties_text import CHECKSUM, NAME, format_properties, table_checksum
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.timeline_layout import Layout
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+
+
+class MetadataPartition(StrEnum):
+    """Partitions of the metadata table that a table has once each; `is_secondary` and `is_expression` tell others,
+    which are named by their indexes."""
+
+    FILES = "files"
+    COLUMN_STATS = "column_stats"
+    PARTITION_STATS = "partition_stats"
+    BLOOM_FILTERS = "bloom_filters"
+    RECORD_INDEX = "record_index"
+
+
+FILES: str = MetadataPartition.FILES
+COLUMN_STATS: str = MetadataPartition.COLUMN_STATS
+PARTITION_STATS: str = MetadataPartition.PARTITION_STATS
+BLOOM_FILTERS: str = MetadataPartition.BLOOM_FILTERS
+RECORD_INDEX: str = MetadataPartition.RECORD_INDEX
+
+PROPERTIES = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
+
+_FILE_ID_PREFIXES: dict[str, str] = {COLUMN_STATS: "col-stats"}
+
+
+def metadata_layout(version: int) -> Layout:
+    """The timeline layout of the metadata table of a table of that version, as seen from the table."""
+    own = f"{METADATA_FOLDER}/.hoodie"
+    if version < 8:
+        return Layout(1, own, f"{own}/archived")
+    return Layout(2, f"{own}/timeline", f"{own}/timeline/history")
+
+
+def metadata_timeline(storage: Storage, version: int) -> ActiveTimeline:
+    """The metadata table's active timeline: one listing."""
+    return ActiveTimeline.load(storage, metadata_layout(version))
+
+
+def file_group_ids(partition: str, count: int) -> list[str]:
+    """The ids of the file groups of a partition of the metadata table."""
+    prefix = _FILE_ID_PREFIXES.get(partition, partition.replace("_", "-"))
+    return [f"{prefix}-{n:04d}-0" for n in range(count)]
+
+
+def metadata_properties(config: TableConfig) -> dict[str, str]:
+    """Return all of the metadata table's ``hoodie.properties``, as the release of that table version writes them."""
+    version = config.version
+    found = {
+        NAME: f"{config.name}_metadata",
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.table.version": str(version),
+        "hoodie.timeline.layout.version": "1" if version < 8 else "2",
+        "hoodie.archivelog.folder": "archived" if version < 8 else "history",
+        "hoodie.table.base.file.format": "HFILE",
+        "hoodie.table.recordkey.fields": "key",
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
+        "hoodie.datasource.write.drop.partition.columns": "false",
+    }
+    if version < 8:
+        found |= {
+            "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
+            "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+        }
+    else:
+        found |= {
+            "hoodie.table.initial.version": str(version),
+            "hoodie.timeline.path": "timeline",
+            "hoodie.timeline.history.path": "history",
+            "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+            "hoodie.record.merge.mode": "CUSTOM",
+            "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+        }
+    found[CHECKSUM] = table_checksum(found)
+    return found
+
+
+def create_metadata_table(storage: Storage, config: TableConfig) -> None:
+    """Make the metadata table's folders and properties, unless they are there."""
+    layout = metadata_layout(config.version)
+    storage.make_dirs(layout.folder)
+    storage.make_dirs(layout.history)
+    now = datetime.now(UTC)
+    comment = f"Properties saved on {now.strftime('%Y-%m-%dT%H:%M:%S.%fZ')}"
+    try:
+        storage.create(PROPERTIES, format_properties(metadata_properties(config), (comment,), now))
+    except AlreadyExistsError:
+        return

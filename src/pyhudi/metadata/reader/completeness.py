@@ -1,0 +1,128 @@
+"""Check that all files of completed instants of a metadata table exist and are whole.
+
+A file that is missing takes its records along, and nothing in the others tells: of a list of files, some would be
+missing. So the instants are asked, those that are still on the timeline: what is older has been compacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import HudiError, MetadataTableError
+from pyhudi.format.file_names import BASE, parse_names, split_paths
+from pyhudi.metadata.disable_metadata import METADATA_FOLDER
+from pyhudi.metadata.file_groups.delta_files import INIT_TOKEN
+from pyhudi.metadata.file_groups.hfile_sources import CACHE
+from pyhudi.metadata.reader.initial_instants import is_initial_instant
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.timeline import Timeline
+
+_READ_THREADS = 8
+_FIRST_INSTANTS = "0" * 14
+"""Prefix of instants that build a partition."""
+WRITTEN_SCHEMA = pa.schema([("path", pa.string()), ("size", pa.int64())])
+
+
+def check_complete(
+    storage: Storage, active: ActiveTimeline, counted: Timeline, partition: str, files: pa.Table
+) -> None:
+    """Check the ``files`` (`FILE_SCHEMA`) of a partition against what the ``counted`` instants have written.
+
+    Raises:
+        MetadataTableError: a file is missing, or shorter than it was written.
+    """
+    base = files.filter(pc.equal(files["kind"], BASE))
+    newest: dict[str, str] = {}
+    for file_id, instant in zip(base["file_id"].to_pylist(), base["instant"].to_pylist(), strict=True):
+        newest[file_id] = max(instant, newest.get(file_id, ""))
+    groups = set(files["file_id"].to_pylist())
+    since = min(newest.values()) if newest and len(newest) == len(groups) else ""
+    born = _built_at(files, counted)
+    instants = [
+        i
+        for i in counted.completed()
+        if i.action in WRITE_ACTIONS and i.requested >= since and (i.completion is None or i.completion >= born)
+    ]
+    bearing = set(pc.unique(files["instant"]).to_pylist())
+    sizes = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
+    for instant, written in zip(instants, _written_by_all(storage, active, instants), strict=True):
+        for path, size, file_id, bears in _of_partition(written, partition):
+            if newest.get(file_id, "") > instant.requested:
+                continue
+            if _is_of_earlier_build(instant, path, bearing) or (instant.completion is None and bears < born):
+                continue
+            full = f"{METADATA_FOLDER}/{path}"
+            if full not in sizes:
+                raise MetadataTableError(f"{storage.uri(full)}, which {instant.requested} has written, is missing")
+            if sizes[full] < (size or 0):
+                raise MetadataTableError(f"{storage.uri(full)} has {sizes[full]} bytes instead of {size}")
+
+
+def _written_by_all(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -> list[pa.Table]:
+    """Files written by each of some instants; those not read before are read on threads."""
+    unknown = [i for i in instants if CACHE.find((storage.root, active.path(i))) is None]
+    if len(unknown) > 1:
+        with ThreadPoolExecutor(_READ_THREADS) as pool:
+            found = dict(zip(unknown, pool.map(lambda i: written_by(storage, active, i), unknown), strict=True))
+    else:
+        found = {}
+    return [found[i] if i in found else written_by(storage, active, i) for i in instants]
+
+
+def _built_at(files: pa.Table, counted: Timeline) -> str:
+    """Time at which the partition was built; earlier writes belong to a former partition of its name."""
+    starts = pc.or_(
+        pc.starts_with(files["instant"], _FIRST_INSTANTS), pc.match_substring(files["path"], f".log.1_{INIT_TOKEN}")
+    )
+    instants = pc.unique(files.filter(pc.fill_null(starts, False))["instant"]).drop_null().to_pylist()
+    # one that was built beside writes knows those that were completed later than its instant
+    times = [counted.completion_of(i) if i.startswith(_FIRST_INSTANTS) else i for i in instants]
+    return min((time for time in times if time is not None), default="")
+
+
+def _is_of_earlier_build(instant: Instant, path: str, bearing: set[str]) -> bool:
+    """True if a file is the base file of a partition that was built anew since. Where the timeline has no completion
+    times, an indexing instant may be later than that of the next build; of delta commits only builds write base
+    files."""
+    is_base = path.rpartition("/")[2][:1] != "."
+    unordered = instant.completion is None and instant.action == Action.DELTA_COMMIT
+    return unordered and is_base and instant.requested not in bearing
+
+
+def written_by(storage: Storage, active: ActiveTimeline, instant: Instant) -> pa.Table:
+    """Return the files that an instant of the metadata table has written (`WRITTEN_SCHEMA`), paths relative to it."""
+
+    def make() -> tuple[pa.Table, int]:
+        if not active.read(instant):
+            # readers of Apache Hudi take a completed file that says nothing
+            return WRITTEN_SCHEMA.empty_table(), 1
+        stats = active.commit_metadata(instant).stats
+        table = pa.table([stats["path"], stats["fileSizeInBytes"]], schema=WRITTEN_SCHEMA)
+        return table, table.nbytes
+
+    try:
+        if instant.completion is None and is_initial_instant(instant):
+            return make()[0]  # nothing in their names tells them from those of a metadata table built before
+        table: pa.Table = CACHE.get((storage.root, active.path(instant)), make)
+    except HudiError as e:
+        raise MetadataTableError(f"what {instant.requested} has written cannot be told: {e}") from e
+    return table
+
+
+def _of_partition(written: pa.Table, partition: str) -> list[tuple[str, int | None, str, str]]:
+    """Files of a partition: path, size, file id, and the instant that its name bears."""
+    mine = written.filter(pc.fill_null(pc.starts_with(written["path"], f"{partition}/"), False))
+    if not mine.num_rows:
+        return []
+    names = parse_names(split_paths(mine["path"])[1])
+    columns = (mine["path"], mine["size"], names["file_id"], names["instant"])
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))

@@ -1,0 +1,113 @@
+"""The data files of a table as its metadata table lists them: one Arrow table, no Python object a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import MetadataTableError
+from pyhudi.format.file_names import parse_names
+from pyhudi.metadata.metadata_layout import FILES
+from pyhudi.metadata.reader.file_lists import FileLists
+from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
+from pyhudi.metadata.records import metadata_keys
+from pyhudi.metadata.records.metadata_record import FILES as LISTS
+from pyhudi.table.view.file_listing import DATA_KINDS, FILE_SCHEMA
+
+_MANY = 4
+"""If more than one in this number of partitions is wanted, all of them are read rather than looked up."""
+
+
+def partition_paths(table: MetadataTable) -> list[str]:
+    """The partitions of the table, by path, sorted.
+
+    Raises:
+        MetadataTableError: the metadata table cannot be read, or does not list partitions.
+    """
+    if table.partition_paths is None:
+        found = table.lookup(FILES, pa.array([metadata_keys.ALL_PARTITIONS]), [LISTS])
+        names = metadata_keys.partition_paths(_flat(found)["name"]).to_pylist() if found.num_rows else []
+        table.partition_paths = sorted(names)
+    return table.partition_paths
+
+
+def file_lists(table: MetadataTable, partitions: Sequence[str]) -> FileLists:
+    """Return the file lists of the partitions that exist.
+
+    Raises:
+        MetadataTableError: the metadata table cannot be read, or has no record of one of them.
+    """
+    names = metadata_keys.partition_names(partitions)
+    if len(partitions) * _MANY > len(partition_paths(table)):
+        records = table.scan(FILES, [LISTS])
+        records = records.filter(pc.is_in(records[KEY], value_set=names))
+    else:
+        records = table.lookup(FILES, names, [LISTS])
+    if records.num_rows != len(partitions):
+        there = set(records[KEY].to_pylist())
+        missing = [name for name in names.to_pylist() if name not in there]
+        raise MetadataTableError(
+            f"{table.storage.uri('.hoodie/metadata/files')} lists the partition {missing[0]!r}, but not its files"
+        )
+    flat = _flat(records)
+    sizes, texts = (flat[name].combine_chunks() for name in ("size", "name"))
+    return FileLists(metadata_keys.partition_paths(records[KEY]), flat["row"].to_numpy(), texts, sizes)
+
+
+def list_from_metadata(
+    table: MetadataTable, partitions: Sequence[str] | None = None, kinds: Sequence[str] = DATA_KINDS
+) -> tuple[pa.Table, list[str]]:
+    """Base and log files (:data:`pyhudi.table.view.file_listing.FILE_SCHEMA`) of the table, or of the given partitions,
+    and the sorted partition paths; or files of other ``kinds``.
+
+    Raises:
+        MetadataTableError: the metadata table cannot be read, or has no record of a partition that it lists.
+    """
+    known = partition_paths(table)
+    found = known if partitions is None else sorted(set(partitions) & set(known))
+    held, table.listed = table.listed, None
+    if held is None or not set(found) <= set(held.partitions.to_pylist()):
+        held = file_lists(table, found)
+    return _files(held.among(pa.array(found, pa.string())), kinds), found if partitions is None else sorted(
+        set(partitions)
+    )
+
+
+def _files(lists: FileLists, kinds: Sequence[str]) -> pa.Table:
+    """The files of lists of some kinds."""
+    partition = lists.partitions.take(pa.array(lists.rows))
+    names = lists.names
+    parsed = parse_names(names)
+    parts = [parsed[name] for name in ("kind", "file_id", "token", "instant", "log_version")]
+    path = pc.binary_join_element_wise(partition, names, "/")
+    if pc.any(pc.equal(partition, "")).as_py():
+        path = pc.if_else(pc.equal(partition, ""), names, path)
+    table = pa.Table.from_arrays([partition, path, lists.sizes, *parts], schema=FILE_SCHEMA)
+    known = pc.is_in(table["kind"], value_set=pa.array(kinds))
+    return table if pc.all(known).as_py() else table.filter(known)
+
+
+def _flat(records: pa.Table) -> pa.Table:
+    """The live entries of file lists: ``row`` of the record, ``name``, ``size``."""
+    rows, names, sizes = [], [], []
+    start = 0
+    for chunk in records[LISTS].chunks:
+        offsets = chunk.offsets.to_numpy().astype(np.int64)
+        first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
+        infos = chunk.items.slice(first, count)
+        owner = np.repeat(np.arange(start, start + len(chunk)), np.diff(offsets))
+        live = pc.invert(infos.field("isDeleted"))
+        every = pc.all(live).as_py()
+        rows.append(pa.array(owner) if every else pa.array(owner).filter(live))
+        names.append(chunk.keys.slice(first, count) if every else chunk.keys.slice(first, count).filter(live))
+        sizes.append(infos.field("size") if every else infos.field("size").filter(live))
+        start += len(chunk)
+    schema = pa.schema([("row", pa.int64()), ("name", pa.string()), ("size", pa.int64())])
+    columns = [
+        pa.chunked_array(parts, field.type).combine_chunks()
+        for parts, field in zip((rows, names, sizes), schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -1,0 +1,292 @@
+"""The metadata table as a reader sees it: the records of each of its partitions, base files and log files merged.
+
+Nothing is read before it is asked for, and of a partition only the blocks where the keys can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError, HudiError, MetadataTableAheadError, MetadataTableError
+from pyhudi.format.avro.columnar_decoder import Wanted
+from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA
+from pyhudi.metadata.disable_metadata import METADATA_FOLDER
+from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, slice_sources
+from pyhudi.metadata.metadata_layout import FILES
+from pyhudi.metadata.reader.inflight_partitions import inflight_partitions
+from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
+from pyhudi.metadata.reader.metadata_timeline import MetadataTimeline, open_timeline
+from pyhudi.metadata.records import metadata_keys as key_texts
+from pyhudi.metadata.records.combine_records import Version, fold, gone
+from pyhudi.metadata.records.metadata_record import PAYLOADS, decode, decoded_schema, frozen, with_schema
+from pyhudi.timeline.active_timeline import ActiveTimeline
+
+if TYPE_CHECKING:
+    from pyhudi.metadata.reader.file_lists import FileLists
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+
+KEY = "key"
+LOOKS = 3
+"""Number of attempts at loading a table that others write at the same time, before it is not used."""
+_KEPT_KEYS = 64
+"""Number of the table's partitions up to which lookup results are kept for the next plan."""
+Payloads = Iterable[str] | Mapping[str, Wanted]
+_Read = Callable[[HFileSource], pa.Table]
+
+
+class MetadataTable:
+    """The metadata table of a table at one moment.
+
+    All tables of records have the columns ``key`` (text), ``type`` and the payloads asked for, one row a key, in no
+    particular order.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        timeline: MetadataTimeline,
+        inflight_partitions: Collection[str] = (),
+    ) -> None:
+        self.storage, self.config, self.timeline = storage, config, timeline
+        self._inflight = inflight_partitions
+        self._groups: dict[str, pa.Table] = {}
+        self.partition_paths: list[str] | None = None
+        """The table's partitions, once `pyhudi.metadata.reader.metadata_file_listing.partition_paths` has read them."""
+        self.listed: FileLists | None = None
+        """Files that were listed to plan with, for `pyhudi.metadata.reader.metadata_file_listing.list_from_metadata` to
+        take."""
+
+    @classmethod
+    def open(cls, storage: Storage, config: TableConfig, data: ActiveTimeline) -> MetadataTable:
+        """Open the metadata table of a table whose timeline is ``data``.
+
+        Raises:
+            MetadataTableError: it must not be used, with the reason.
+        """
+        return cls(storage, config, open_timeline(storage, config, data), inflight_partitions(data))
+
+    @classmethod
+    def open_now(cls, storage: Storage, config: TableConfig) -> MetadataTable:
+        """Open the metadata table of a table as it is now; looks again if others write meanwhile.
+
+        Raises:
+            MetadataTableError: it must not be used, with the reason.
+        """
+        for _ in range(LOOKS - 1):
+            try:
+                return cls.open(storage, config, ActiveTimeline.load(storage, config.layout))
+            except MetadataTableAheadError:
+                continue
+        return cls.open(storage, config, ActiveTimeline.load(storage, config.layout))
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The complete partitions of the metadata table."""
+        return tuple(name for name in self.config.metadata_partitions if name not in self._inflight)
+
+    def groups(self, partition: str) -> pa.Table:
+        """The file slices of a partition, one a file group, in the order of their numbers
+        (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`).
+
+        Raises:
+            MetadataTableError: the partition is not declared, or has no files, or not those of a whole partition.
+        """
+        if partition not in self._groups:
+            self._groups[partition] = self._load_groups(partition)
+        return self._groups[partition]
+
+    def scan(self, partition: str, payloads: Payloads = PAYLOADS) -> pa.Table:
+        """Return all records of a partition."""
+        every = list(self.groups(partition).to_pylist())
+        return self._read(every, lambda file: _table(file.reader.batches()), payloads)
+
+    def lookup(
+        self, partition: str, keys: pa.Array | pa.ChunkedArray, payloads: Payloads = PAYLOADS, *, prefix: str = ""
+    ) -> pa.Table:
+        """The records with any of these keys (text); keys that there are not are left out.
+
+        ``prefix`` chooses among the file groups those whose ids begin with it.
+        """
+        wanted = pc.unique(keys).drop_null()
+        groups = [g for g in self.groups(partition).to_pylist() if g["file_id"].startswith(prefix)]
+        if not groups or not len(wanted):
+            return self._nothing(payloads)
+        if partition == FILES and self.config.version >= 8 and len(wanted) <= _KEPT_KEYS:
+            return self._kept(groups, wanted, payloads)
+        return self._lookup(groups, wanted, self._numbers(partition, wanted, len(groups)), payloads)
+
+    def _kept(self, groups: list[dict[str, Any]], wanted: pa.Array, payloads: Payloads) -> pa.Table:
+        """The records of a few keys, kept with the files that they were found in, which do not change: every plan asks
+        for the same lists."""
+        paths = ((*(g["log_paths"] or ()), g["base_path"]) for g in groups)
+        sizes = ((*(g["log_sizes"] or ()), g["base_size"]) for g in groups)
+        asked = payloads if isinstance(payloads, Mapping) else tuple(payloads)
+        name = (
+            self.storage.root,
+            self.config.version,
+            tuple(paths),
+            tuple(sizes),
+            tuple(wanted.to_pylist()),
+            frozen(asked),
+        )
+
+        def make() -> tuple[pa.Table, int]:
+            found = self._lookup(groups, wanted, self._numbers(FILES, wanted, len(groups)), asked)
+            return found, found.nbytes
+
+        table: pa.Table = CACHE.get(name, make)
+        return table
+
+    def prefixes(self, partition: str, prefixes: pa.Array | Iterable[str], payloads: Payloads = PAYLOADS) -> pa.Table:
+        """The records whose keys begin with any of these texts, in all file groups of the partition."""
+        every = self.groups(partition).to_pylist()
+        return self._with_prefixes(
+            every, prefixes.to_pylist() if isinstance(prefixes, pa.Array) else prefixes, payloads
+        )
+
+    def secondary_lookup(self, partition: str, prefixes: pa.Array, payloads: Payloads = PAYLOADS) -> pa.Table:
+        """The records of a secondary index whose keys begin with these texts: whole values, each with its ``$``."""
+        groups = self.groups(partition).to_pylist()
+        if self.config.version < 9 or len(groups) == 1:
+            return self.prefixes(partition, prefixes, payloads)
+        numbers = key_texts.group_of(prefixes, len(groups))
+        tables = [self._nothing(payloads)]
+        for number in np.unique(numbers).tolist():
+            mine = prefixes.filter(pa.array(numbers == number)).to_pylist()
+            tables.append(self._with_prefixes([groups[number]], mine, payloads))
+        return pa.concat_tables(tables)
+
+    # --- how ---------------------------------------------------------------------------------------------------------
+
+    def _load_groups(self, partition: str) -> pa.Table:
+        if partition in self._inflight:
+            raise MetadataTableError(f"the metadata partition '{partition}' is being built, or was left half-built")
+        if partition not in self.partitions:
+            raise MetadataTableError(f"the table declares no metadata partition '{partition}'")
+        counted, active = self.timeline.counted, self.timeline.active
+        slices = current_slices(self.storage, active, counted, partition, self.config.version)
+        folder = self.storage.uri(f"{METADATA_FOLDER}/{partition}")
+        if not slices.num_rows:
+            raise MetadataTableError(f"{folder} has no committed files, though it is declared")
+        _check_numbers(slices["file_id"].to_pylist(), folder)
+        return slices
+
+    def _numbers(self, partition: str, keys: pa.Array, groups: int) -> np.ndarray[Any, Any]:
+        if partition.startswith("secondary_index_"):
+            return key_texts.secondary_group_of(keys, groups, self.config.version)
+        return key_texts.group_of(keys, groups)
+
+    def _lookup(
+        self, groups: list[dict[str, Any]], keys: pa.Array, numbers: np.ndarray[Any, Any], payloads: Payloads
+    ) -> pa.Table:
+        tables = [self._nothing(payloads)]
+        for number in np.unique(numbers).tolist():
+            mine = keys.filter(pa.array(numbers == number))
+
+            def read(file: HFileSource, mine: pa.Array = mine) -> pa.Table:
+                return file.reader.lookup(mine)
+
+            def among(found: pa.Array, mine: pa.Array = mine) -> pa.Array:
+                return pc.is_in(found, value_set=mine)
+
+            tables.append(self._read([groups[number]], read, payloads, among))
+        return pa.concat_tables(tables)
+
+    def _with_prefixes(self, groups: list[dict[str, Any]], prefixes: Iterable[str], payloads: Payloads) -> pa.Table:
+        wanted = sorted(set(prefixes))
+        encoded = [text.encode() for text in wanted]
+        lengths: dict[int, list[str]] = {}
+        for text in wanted:
+            lengths.setdefault(len(text), []).append(text)
+
+        def begins(keys: pa.Array) -> pa.Array:
+            found = pa.repeat(pa.scalar(False), len(keys))
+            for length, texts in lengths.items():
+                starts = pc.utf8_slice_codeunits(keys, 0, length)
+                found = pc.or_(found, pc.is_in(starts, value_set=pa.array(texts, pa.string())))
+            return found
+
+        return self._read(groups, lambda file: file.reader.prefixes(encoded), payloads, begins)
+
+    def _read(
+        self,
+        groups: list[dict[str, Any]],
+        read: _Read,
+        payloads: Payloads,
+        keep: Callable[[pa.Array], pa.Array] | None = None,
+    ) -> pa.Table:
+        """The records of file groups; ``read`` gives entries of a file, ``keep`` tells which deletes are of them."""
+        tables = [self._nothing(payloads)]
+        for group in groups:
+            try:
+                tables.append(self._merged(group, read, payloads, keep))
+            except MetadataTableError:
+                raise
+            except (HudiError, ValueError) as e:
+                raise MetadataTableError(
+                    f"file group {group['file_id']} of {group['partition']} cannot be read: {e}"
+                ) from e
+        return pa.concat_tables(tables)
+
+    def _merged(
+        self,
+        group: dict[str, Any],
+        read: _Read,
+        payloads: Payloads,
+        keep: Callable[[pa.Array], pa.Array] | None,
+    ) -> pa.Table:
+        versions = []
+        view = block_view(self.timeline.counted, self.config.version)
+        for source in slice_sources(self.storage, group, view):
+            if isinstance(source, DeleteSource):
+                deletes = source.keys if keep is None else source.keys.filter(keep(source.keys))
+                versions.append(Version(deletes=deletes))
+                continue
+            entries = read(source)
+            if entries.num_rows:
+                versions.append(Version(_texts(entries["key"]), entries["value"], source.schema))
+        schema = decoded_schema(self.config.version, payloads)
+        tables = [self._nothing(payloads)]
+        for part in fold(versions, self.config.version):
+            table = with_schema(decode(part.values, part.schema, payloads), schema).add_column(0, KEY, part.keys)
+            deleted = gone(table)
+            tables.append(table.filter(pc.invert(deleted)) if pc.any(deleted).as_py() else table)
+        return pa.concat_tables(tables)
+
+    def _nothing(self, payloads: Payloads) -> pa.Table:
+        return _keyed(decoded_schema(self.config.version, payloads)).empty_table()
+
+
+def _keyed(schema: pa.Schema) -> pa.Schema:
+    return schema.insert(0, pa.field(KEY, pa.string()))
+
+
+def _check_numbers(file_ids: list[str], folder: str) -> None:
+    """File groups are numbered from 0 on; one that is missing would have its keys looked up elsewhere."""
+    counts: dict[str, list[int]] = {}
+    for file_id in file_ids:
+        parts = file_id.rsplit("-", 2)
+        if len(parts) != 3 or not parts[1].isdigit():
+            raise FormatError(f"{folder} has a file group {file_id!r}, which is not named as metadata tables name them")
+        counts.setdefault(parts[0], []).append(int(parts[1]))
+    for prefix, numbers in counts.items():
+        if sorted(numbers) != list(range(len(numbers))):
+            raise MetadataTableError(f"{folder} has only the file groups {sorted(numbers)} of {prefix}")
+
+
+def _table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(batches, ENTRY_SCHEMA)
+
+
+def _texts(keys: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return keys.cast(pa.string())
+    except pa.ArrowInvalid as e:
+        raise FormatError(f"a key of a metadata table is not UTF-8: {e}") from e

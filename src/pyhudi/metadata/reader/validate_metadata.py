@@ -1,0 +1,96 @@
+"""A metadata table compared with what it describes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import HudiError
+from pyhudi.metadata.metadata_layout import FILES
+from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
+from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.view.file_system_view import FileSystemView
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+DIFFERENCE_SCHEMA = pa.schema(
+    [
+        ("problem", pa.string()),
+        ("path", pa.string()),
+        ("size_in_metadata", pa.int64()),
+        ("size_in_storage", pa.int64()),
+    ]
+)
+"""``problem`` in words; ``path`` of the file, null where it is about the whole; sizes where there is such a file."""
+
+UNUSABLE, NOT_LISTED, NOT_THERE, OTHER_SIZE = (
+    "the metadata table cannot be used",
+    "not in the metadata table",
+    "not in the storage",
+    "of another size",
+)
+
+
+def differences(storage: Storage, config: TableConfig, active: ActiveTimeline) -> pa.Table:
+    """Compare the files that the metadata table lists with those in storage (`DIFFERENCE_SCHEMA`), the committed ones;
+    and read every other partition of it whole."""
+    if FILES not in config.metadata_partitions:
+        return DIFFERENCE_SCHEMA.empty_table()
+    table = TableSnapshot(storage, config, active)
+    broken = []
+    try:
+        metadata = MetadataTable.open(storage, config, active)
+        known = FileSystemView.load(table, lister=lambda _, partitions: list_from_metadata(metadata, partitions))
+    except HudiError as e:
+        return _problems([f"{UNUSABLE}: {e}"])
+    for partition in metadata.partitions:
+        try:
+            metadata.scan(partition)
+        except HudiError as e:
+            broken.append(f"{UNUSABLE}: {e}")
+    ours, theirs = _files(known), _files(FileSystemView.load(table))
+    both = ours.join(theirs, "path", join_type="full outer", left_suffix="_in_metadata", right_suffix="_in_storage")
+    in_metadata, in_storage = both["size_in_metadata"], both["size_in_storage"]
+    problem = pc.case_when(
+        pc.make_struct(pc.is_null(in_metadata), pc.is_null(in_storage), pc.not_equal(in_metadata, in_storage)),
+        NOT_LISTED,
+        NOT_THERE,
+        OTHER_SIZE,
+    )
+    if config.version < 8:
+        # sizes of log files there are those of some moment
+        is_log = pc.match_substring_regex(both["path"], r"/?\.[^/]*$")
+        problem = pc.if_else(pc.and_(pc.equal(problem, OTHER_SIZE), is_log), pa.scalar(None, pa.string()), problem)
+    found = pa.Table.from_arrays([problem, both["path"], in_metadata, in_storage], schema=DIFFERENCE_SCHEMA)
+    return pa.concat_tables([_problems(broken), found.filter(pc.is_valid(found["problem"])).sort_by("path")])
+
+
+def _problems(texts: list[str]) -> pa.Table:
+    count = len(texts)
+    columns = [pa.array(texts, pa.string()), *(pa.nulls(count, field.type) for field in list(DIFFERENCE_SCHEMA)[1:])]
+    return pa.Table.from_arrays(columns, schema=DIFFERENCE_SCHEMA)
+
+
+def _files(view: FileSystemView) -> pa.Table:
+    slices = view.all_slices()
+    base = slices.filter(pc.is_valid(slices["base_path"]))
+    return pa.table(
+        {
+            "path": pa.concat_arrays(
+                [_flat(base["base_path"]), pc.list_flatten(_flat(slices["log_paths"])).cast(pa.string())]
+            ),
+            "size": pa.concat_arrays(
+                [_flat(base["base_size"]), pc.list_flatten(_flat(slices["log_sizes"])).cast(pa.int64())]
+            ),
+        }
+    )
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks()

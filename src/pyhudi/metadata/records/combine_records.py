@@ -1,0 +1,199 @@
+"""Combination of several versions of records of the metadata table into one; docs/format/metadata.md, section 2.2.
+
+Readers and compactions ask here for the same. In most partitions the newest version of a record stands for itself.
+Lists of files and statistics are put together; only those are decoded, and only where a key has several versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.avro.type_tree import record_type
+from pyhudi.metadata.metadata_layout import MetadataPartition
+from pyhudi.metadata.records.combine_file_lists import fold_lists
+from pyhudi.metadata.records.combine_statistics import fold_statistics
+from pyhudi.metadata.records.metadata_record import (
+    BLOOM_FILTER,
+    COLUMN_STATS,
+    FILES,
+    SECONDARY_INDEX,
+    TYPE_FIELD,
+    RecordType,
+    decode,
+    decoded_schema,
+    encode,
+    record_schema,
+    with_schema,
+)
+from pyhudi.metadata.records.record_changes import Records
+
+Column: TypeAlias = pa.Array | pa.ChunkedArray
+
+_LISTS = (RecordType.PARTITIONS, RecordType.FILES)
+_STATISTICS = (RecordType.COLUMN_STATS, RecordType.PARTITION_STATS)
+_FOLDED = pa.array([*_LISTS, *_STATISTICS], pa.int64())
+_MARKED = (BLOOM_FILTER, COLUMN_STATS, SECONDARY_INDEX)
+"""Payloads that may say of themselves that they are deleted."""
+_UNMARKED = (MetadataPartition.FILES, MetadataPartition.RECORD_INDEX)
+"""Partitions without such payloads."""
+
+_NO_TEXT = pa.array([], pa.string())
+_NO_BYTES = pa.array([], pa.binary())
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Records of one block or file: keys (text, all different) with values in the Avro ``schema``, and then keys that
+    are deleted."""
+
+    keys: Column = field(default_factory=lambda: _NO_TEXT)
+    values: Column = field(default_factory=lambda: _NO_BYTES)
+    schema: str = ""
+    deletes: Column = field(default_factory=lambda: _NO_TEXT)
+
+    @classmethod
+    def of(cls, records: Records, schema: str) -> Version:
+        """The version that some records are."""
+        return cls(records.keys, records.values, schema, records.deletes)
+
+    def where(self, mask: Column) -> Version:
+        """The records of a mask."""
+        return Version(self.keys.filter(mask), self.values.filter(mask), self.schema)
+
+
+def fold(versions: Sequence[Version], table_version: int) -> list[Version]:
+    """Combine all versions, given the oldest first: each key once, in one of the parts, and no deletes.
+
+    Records may still say of themselves that they are deleted (`gone`), and lists of files may say it of files. What is
+    put together is in the schema of the table version.
+    """
+    standing, older = _apart(versions)
+    older = [version.where(_is_folded(version)) for version in older]
+    older = [version for version in older if len(version.keys)]
+    if not older:
+        return standing
+    several = pc.unique(pa.concat_arrays([_flat(version.keys) for version in older]))
+    rest, newest = [], []
+    for version in standing:
+        mine = pc.is_in(version.keys, value_set=several)
+        rest.append(version.where(pc.invert(mine)))
+        newest.append(version.where(mine))
+    folded = _fold([v for v in (*older, *newest) if len(v.keys)], table_version)
+    return [version for version in (*rest, folded) if len(version.keys)]
+
+
+def fold_versions(partition: str, versions: Sequence[Version], table_version: int) -> Records:
+    """The records that a compaction keeps: those of `fold` in the schema that is written today, without the deleted."""
+    parts = [_normal(version, table_version) for version in fold(versions, table_version)]
+    keys = pa.concat_arrays([_NO_TEXT, *(_flat(part.keys) for part in parts)])
+    values = pa.concat_arrays([_NO_BYTES, *(_flat(part.values) for part in parts)])
+    if partition in _UNMARKED or not len(keys):
+        return Records(keys, values)
+    table = decode(values, record_schema(table_version), {name: {"isDeleted": None} for name in _MARKED})
+    deleted = gone(table)
+    if not pc.any(deleted).as_py():
+        return Records(keys, values)
+    kept = _flat(pc.invert(deleted))
+    return Records(keys.filter(kept), values.filter(kept))
+
+
+def gone(table: pa.Table) -> Column:
+    """Return a mask of the decoded records that are deletes."""
+    found: Column = pa.repeat(pa.scalar(False), table.num_rows)
+    for name in _MARKED:
+        if name not in table.column_names or table[name].null_count == table.num_rows:
+            continue
+        if table.schema.field(name).type.get_field_index("isDeleted") >= 0:
+            found = pc.or_(found, pc.fill_null(pc.struct_field(table[name], "isDeleted"), False))
+    return found
+
+
+def _apart(versions: Sequence[Version]) -> tuple[list[Version], list[Version]]:
+    """The newest record of each key that was not deleted after it, and those before it since its last delete; both in
+    parts that come the oldest first."""
+    standing: list[Version] = []
+    older: list[Version] = []
+    deleted, seen = _NO_TEXT, _NO_TEXT
+    for number in range(len(versions) - 1, -1, -1):
+        version = versions[number]
+        deleted = pa.concat_arrays([deleted, _flat(version.deletes)]) if len(version.deletes) else deleted
+        version = _split(version, deleted)[0]
+        version, again = _split(version, seen)
+        if len(again.keys):
+            older.append(again)
+        if len(version.keys):
+            standing.append(version)
+            seen = pa.concat_arrays([seen, _flat(version.keys)]) if number else seen
+    return standing[::-1], older[::-1]
+
+
+def _split(version: Version, keys: pa.Array) -> tuple[Version, Version]:
+    """The records without those of some keys, and these."""
+    nothing = Version(schema=version.schema)
+    if not len(keys) or not len(version.keys):
+        return version, nothing
+    mine = pc.is_in(version.keys, value_set=keys)
+    if not pc.any(mine).as_py():
+        return version, nothing
+    return version.where(pc.invert(mine)), version.where(mine)
+
+
+def _is_folded(version: Version) -> Column:
+    """Mask of the records whose type combines versions."""
+    types = decode(version.values, version.schema, ())[TYPE_FIELD]
+    return _flat(pc.is_in(types.cast(pa.int64()), value_set=_FOLDED))
+
+
+def _fold(versions: Sequence[Version], table_version: int) -> Version:
+    """Fold versions, given the oldest first, into one record for each key."""
+    payloads = (FILES, COLUMN_STATS)
+    schema = decoded_schema(table_version, payloads)
+    decoded = [with_schema(decode(version.values, version.schema, payloads), schema) for version in versions]
+    table = pa.concat_tables(decoded).combine_chunks()
+    keys = pa.concat_arrays([_flat(version.keys) for version in versions])
+    codes = keys.dictionary_encode()
+    code = codes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    order = np.lexsort((np.arange(len(code)), code))
+    last = np.append(np.diff(code[order]) != 0, True)
+    # the newest record of a key says of what type it is
+    types = np.zeros(len(codes.dictionary), np.int64)
+    types[code[order][last]] = table[TYPE_FIELD].to_numpy().astype(np.int64)[order][last]
+    found_keys, found_values = [], []
+    for kind in (*_LISTS, *_STATISTICS):
+        mine = order[types[code[order]] == kind]
+        if not len(mine):
+            continue
+        groups = np.cumsum(np.append(0, np.diff(code[mine]) != 0))
+        payload = _flat(table[FILES if kind in _LISTS else COLUMN_STATS]).take(pa.array(mine))
+        one = fold_lists(payload, groups) if kind in _LISTS else fold_statistics(payload, groups)
+        found_keys.append(codes.dictionary.take(pa.array(np.flatnonzero(types == kind))))
+        found_values.append(encode(kind, one, table_version))
+    return Version(pa.concat_arrays(found_keys), pa.concat_arrays(found_values), record_schema(table_version))
+
+
+def _normal(version: Version, table_version: int) -> Version:
+    """The records with values in the schema that is written today."""
+    own = record_schema(table_version)
+    if version.schema == own or record_type(version.schema) == record_type(own):
+        return Version(version.keys, version.values, own)
+    table = decode(version.values, version.schema).combine_chunks()
+    kinds = table[TYPE_FIELD].to_numpy()
+    parts, places = [], []
+    for kind in np.unique(kinds):
+        record, mine = RecordType(int(kind)), np.flatnonzero(kinds == kind)
+        parts.append(encode(record, _flat(table[record.payload]).take(pa.array(mine)), table_version))
+        places.append(mine)
+    back = np.argsort(np.concatenate(places), kind="stable")
+    return Version(version.keys, pa.concat_arrays(parts).take(pa.array(back)), own)
+
+
+def _flat(column: Column) -> pa.Array:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

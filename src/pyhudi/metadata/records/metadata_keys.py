@@ -1,0 +1,218 @@
+"""Keys of the metadata table's records, and the file groups that they belong to; see docs/format/metadata.md, 1.5 and
+2.3 to 2.9. All functions take and give Arrow columns.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+from urllib.parse import quote_plus
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+ALL_PARTITIONS = "__all_partitions__"
+"""Key of the record that lists a table's partitions."""
+
+NON_PARTITIONED = "."
+"""Key of the empty partition path of a table without partitions."""
+
+SHORT_ID = 12
+"""Letters of the id of a column or a partition."""
+FILE_ID = 24
+"""Letters of the id of a file."""
+PARTITION_STAT = "__partition_stat__"
+"""In keys of expression indexes, its id stands before that of a partition."""
+
+_SEED = 0xFFFFFFFFDABADABA
+_CHUNK_BYTES = 1 << 22
+"""Bytes of keys that are hashed at once."""
+
+Texts: TypeAlias = Iterable[str] | Any
+"""Texts as an Arrow column, or one by one."""
+
+
+def column_ids(names: Texts) -> pa.StringArray:
+    """Return the ids of columns, given by their (dotted) names."""
+    return _encoded(b"".join(xxhash.xxh64_digest(name, _SEED) + b"\0" for name in _utf8(names)), SHORT_ID, 1)
+
+
+def partition_ids(paths: Texts) -> pa.StringArray:
+    """Return the ids of partitions, given by their relative paths (`NON_PARTITIONED` or ``""`` without partitions)."""
+    return column_ids(partition_names(paths))
+
+
+def file_ids(names: Texts) -> pa.StringArray:
+    """Return the ids of files, given by their bare names."""
+    digests = b"".join(hashlib.md5(name, usedforsecurity=False).digest() + b"\0\0" for name in _utf8(names))
+    return _encoded(digests, FILE_ID, 2)
+
+
+def partition_names(paths: Texts) -> pa.StringArray:
+    """Return partition paths as keys have them: the empty one as `NON_PARTITIONED`."""
+    array = _array(paths)
+    return pc.if_else(pc.equal(array, ""), NON_PARTITIONED, array)
+
+
+def partition_paths(names: Texts) -> pa.StringArray:
+    """Return relative paths of the partitions that keys name: `NON_PARTITIONED` as the empty one."""
+    array = _array(names)
+    return pc.if_else(pc.equal(array, NON_PARTITIONED), "", array)
+
+
+def column_stats_keys(columns: pa.Array, partitions: pa.Array, files: pa.Array) -> pa.StringArray:
+    """Return keys of column statistics from names of columns, paths of partitions and names of files, row by row."""
+    return pc.binary_join_element_wise(
+        _by_value(columns, column_ids), _by_value(partitions, partition_ids), file_ids(files), ""
+    )
+
+
+def partition_stats_keys(columns: pa.Array, partitions: pa.Array) -> pa.StringArray:
+    """Return keys of partition statistics from names of columns and paths of partitions, row by row."""
+    return pc.binary_join_element_wise(_by_value(columns, column_ids), _by_value(partitions, partition_ids), "")
+
+
+def expression_partition_keys(columns: pa.Array, partitions: pa.Array) -> pa.StringArray:
+    """Return keys of the statistics of whole partitions in an expression index, row by row."""
+    (mark,) = column_ids([PARTITION_STAT])
+    return pc.binary_join_element_wise(_by_value(columns, column_ids), mark, _by_value(partitions, partition_ids), "")
+
+
+def bloom_filter_keys(partitions: pa.Array, files: pa.Array) -> pa.StringArray:
+    """Return keys of bloom filters from paths of partitions and names of files, row by row."""
+    return pc.binary_join_element_wise(_by_value(partitions, partition_ids), file_ids(files), "")
+
+
+def escape(texts: pa.Array) -> pa.Array:
+    """Return texts so that a ``$`` can stand between two of them: a backslash before ``\\``, ``$`` and NUL."""
+    for letter in ("\\", "$", "\0"):
+        texts = pc.replace_substring(texts, letter, "\\" + letter)
+    return texts
+
+
+def unescape(texts: pa.Array) -> pa.Array:
+    """Return what `escape` was given."""
+    return pc.replace_substring_regex(texts, pattern=r"(?s)\\(.)", replacement=r"\1")
+
+
+def secondary_prefix(secondary: pa.Array) -> pa.Array:
+    """Return what the keys of a secondary index begin with, for values of the indexed column as text; null is one."""
+    return pc.binary_join_element_wise(pc.fill_null(escape(secondary), "\0"), "$", "")
+
+
+def secondary_key(secondary: pa.Array, record_keys: pa.Array) -> pa.Array:
+    """Return keys of a secondary index from values of the indexed column, as text, and record keys."""
+    return pc.binary_join_element_wise(secondary_prefix(secondary), escape(record_keys), "")
+
+
+def split_secondary_key(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return the values (null where they are) and the record keys of keys of a secondary index.
+
+    A key that is none gives null twice.
+    """
+    parts = pc.extract_regex(keys, r"(?s)^(?P<secondary>(?:[^\\$]|\\.)*)\$(?P<record>(?:[^\\$]|\\.)*)$")
+    secondary, record = pc.struct_field(parts, 0), pc.struct_field(parts, 1)
+    secondary = pc.if_else(pc.equal(secondary, "\0"), pa.scalar(None, pa.string()), secondary)
+    return unescape(secondary), unescape(record)
+
+
+def data_partition_id(path: str) -> str:
+    """Return how ids of file groups of a partitioned record index name a partition of the table."""
+    return quote_plus(path or NON_PARTITIONED, safe="*").replace("-", "%2D").replace("_", "%5F").replace("~", "%7E")
+
+
+def group_of(keys: pa.Array | pa.ChunkedArray, groups: int) -> npt.NDArray[np.int32]:
+    """Return the number, from 0, of each key's file group in an index of ``groups`` of them."""
+    if groups <= 1:
+        return np.zeros(len(keys), np.int32)
+    numbers: npt.NDArray[np.int32] = (np.abs(java_hash(keys).astype(np.int64)) % groups).astype(np.int32)
+    return numbers
+
+
+def secondary_group_of(keys: pa.Array, groups: int, table_version: int) -> npt.NDArray[np.int32]:
+    """Return the number of the file group of each key of a secondary index.
+
+    From table version 9 on, it is that of the value and the ``$`` behind it, so that one value is in one file group.
+    """
+    if table_version >= 9:
+        keys = pc.struct_field(pc.extract_regex(keys, r"(?s)^(?P<secondary>(?:[^\\$]|\\.)*\$)"), 0)
+    return group_of(keys, groups)
+
+
+def java_hash(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
+    """Return Java's ``String.hashCode`` of each text, that is of its units of UTF-16."""
+    array = _array(texts)
+    result = np.zeros(len(array), np.uint32)
+    if not len(array):
+        return result.view(np.int32)
+    offsets = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, 4 * array.offset).astype(np.int64)
+    data = memoryview(array.buffers()[2] or b"").cast("B")
+    start = 0
+    while start < len(array):
+        end = max(start + 1, int(np.searchsorted(offsets, offsets[start] + _CHUNK_BYTES, side="right")) - 1)
+        _hash_chunk(data, offsets[start : end + 1], result[start:end])
+        start = end
+    return result.view(np.int32)
+
+
+def _hash_chunk(data: memoryview, offsets: npt.NDArray[np.int64], result: npt.NDArray[np.uint32]) -> None:
+    """Hash the texts at these offsets into ``result``, which is zero."""
+    part = data[offsets[0] : offsets[-1]]
+    raw = np.frombuffer(part, np.uint8)
+    bounds = offsets - offsets[0]
+    if len(raw) and raw.max() >= 0x80:
+        # bytes that begin a letter are a unit, those of the longest letters two
+        units = (((raw & 0xC0) != 0x80).astype(np.int64) + (raw >= 0xF0)).cumsum()
+        bounds = np.concatenate([[0], units])[bounds]
+        letters: npt.NDArray[np.uint32] = np.frombuffer(bytes(part).decode().encode("utf-16-le"), "<u2").astype(
+            np.uint32
+        )
+    else:
+        letters = raw.astype(np.uint32)
+    sizes = np.diff(bounds)
+    if not len(letters):
+        return
+    behind = np.repeat(bounds[1:] - 1, sizes) - np.arange(len(letters))
+    letters *= _powers(int(sizes.max()))[behind]
+    some = np.flatnonzero(sizes)
+    result[some] = np.add.reduceat(letters, bounds[:-1][some])
+
+
+def _powers(count: int) -> npt.NDArray[np.uint32]:
+    """Powers of 31, from the lowest on, without what does not fit."""
+    powers = np.full(count, 31, np.uint32)
+    powers[:1] = 1
+    return np.multiply.accumulate(powers, dtype=np.uint32)
+
+
+def _array(texts: Texts) -> pa.StringArray:
+    if isinstance(texts, pa.ChunkedArray):
+        texts = texts.combine_chunks()
+    array = texts if isinstance(texts, pa.Array) else pa.array(list(texts), pa.string())
+    return array if array.type == pa.string() else array.cast(pa.string())
+
+
+def _utf8(texts: Texts) -> list[bytes]:
+    values: list[bytes] = _array(texts).cast(pa.binary()).to_pylist()
+    return values
+
+
+def _encoded(padded: bytes, width: int, padding: int) -> pa.StringArray:
+    """Base64 texts of values that were filled up with ``padding`` zero bytes."""
+    text = np.frombuffer(base64.b64encode(padded), np.uint8).reshape(-1, width).copy()
+    text[:, width - padding :] = ord("=")
+    offsets = np.arange(len(text) + 1, dtype=np.int32) * width
+    return pa.Array.from_buffers(
+        pa.string(), len(text), [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(text.reshape(-1))]
+    )
+
+
+def _by_value(texts: pa.Array, make: Callable[[pa.StringArray], pa.StringArray]) -> pa.StringArray:
+    """Apply ``make`` to texts, once for each distinct one."""
+    encoded = _array(texts).dictionary_encode()
+    return make(encoded.dictionary).take(encoded.indices)

@@ -1,0 +1,244 @@
+"""Records of the metadata table: values of its HFiles as Arrow columns, and back; docs/format/metadata.md, section 2.
+
+A value is one Avro record ``HoodieMetadataRecord``: a number that says which of its *payloads* it has, and that payload
+as a struct (a map of file names, for the partition ``files``). The record's own key is stored empty, because the HFile
+has it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from pyhudi.errors import FormatError
+from pyhudi.format.avro.columnar_decoder import Wanted, decode_steps
+from pyhudi.format.avro.container import AvroSchema, load_schema, schema_json
+from pyhudi.format.avro.encoder import encode_records
+from pyhudi.format.avro.type_tree import Record, record_type
+from pyhudi.format.hfile.hfile_reader import KEY_FIELD
+from pyhudi.schema.meta_fields import FILE_NAME, META_COLUMNS
+
+Frozen: TypeAlias = tuple[tuple[str, Any], ...]
+"""Names of payloads or fields, each with what is wanted inside (None: all)."""
+
+TYPE_FIELD = "type"
+FILES = "filesystemMetadata"
+BLOOM_FILTER = "BloomFilterMetadata"
+COLUMN_STATS = "ColumnStatsMetadata"
+RECORD_INDEX = "recordIndexMetadata"
+SECONDARY_INDEX = "SecondaryIndexMetadata"
+
+PAYLOADS = (FILES, BLOOM_FILTER, COLUMN_STATS, RECORD_INDEX, SECONDARY_INDEX)
+"""Names of the payloads; columns of `decode`."""
+
+_AVSC = {6: "HoodieMetadataRecord.0.15.0", 8: "HoodieMetadataRecord.1.0.2", 9: "HoodieMetadataRecord.1.2.0"}
+"""Table version → the schema of the release that writes it."""
+
+
+_TOGETHER_ROWS = 1 << 17
+_TOGETHER_BYTES = 64 * 1024 * 1024
+"""About what is decoded at once."""
+
+
+class RecordType(IntEnum):
+    """Values of the field ``type``."""
+
+    PARTITIONS = 1
+    FILES = 2
+    COLUMN_STATS = 3
+    BLOOM_FILTER = 4
+    RECORD_INDEX = 5
+    PARTITION_STATS = 6
+    SECONDARY_INDEX = 7
+
+    @property
+    def payload(self) -> str:
+        """The payload that records of the type have."""
+        return _PAYLOAD_OF[self]
+
+
+_PAYLOAD_OF = {
+    RecordType.PARTITIONS: FILES,
+    RecordType.FILES: FILES,
+    RecordType.COLUMN_STATS: COLUMN_STATS,
+    RecordType.BLOOM_FILTER: BLOOM_FILTER,
+    RecordType.RECORD_INDEX: RECORD_INDEX,
+    RecordType.PARTITION_STATS: COLUMN_STATS,
+    RecordType.SECONDARY_INDEX: SECONDARY_INDEX,
+}
+
+
+@functools.cache
+def record_schema(table_version: int, *, meta_columns: bool = True) -> str:
+    """Return the Avro schema (JSON) that HFiles and log blocks of a table version carry.
+
+    Commit metadata names the same without the ``meta_columns`` in front.
+    """
+    schema = _own_schema(table_version)
+    if meta_columns:
+        meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_COLUMNS]
+        schema["fields"] = [*meta, *schema["fields"]]
+    return schema_json(schema)
+
+
+def payload_type(kind: RecordType, table_version: int) -> pa.DataType:
+    """Return the Arrow type of the payloads of a kind of record: a struct, or a map from file names to sizes."""
+    return _field(record_type(record_schema(table_version)), kind.payload).type
+
+
+def encode(
+    kind: RecordType,
+    payload: pa.Array | pa.ChunkedArray | pa.Table,
+    table_version: int,
+    *,
+    file_name: str | None = None,
+) -> pa.BinaryArray:
+    """Return the values of records of one kind.
+
+    Args:
+        payload: maps, or structs (also as the columns of a table). Fields of structs may come in any order; those that
+            are missing become null, false or 0, those that the version does not know are left out.
+        file_name: of the base file, which values of compacted files name.
+
+    Raises:
+        FormatError: the payload does not fit.
+    """
+    if isinstance(payload, pa.Table):
+        payload = payload.combine_chunks().to_struct_array()
+    if isinstance(payload, pa.ChunkedArray):
+        payload = payload.combine_chunks()
+    text = record_schema(table_version)
+    record = record_type(text)
+    columns = {
+        kind.payload: _conformed(payload, _field(record, kind.payload).type, kind.payload),
+        TYPE_FIELD: pa.repeat(pa.scalar(int(kind), pa.int32()), len(payload)),
+    }
+    absent: dict[str, str | None] = {name: None for name, _ in record.fields if name not in columns}
+    constants = {**absent, FILE_NAME: file_name, KEY_FIELD: ""}
+    return encode_records(record, columns, len(payload), constants)
+
+
+def decode(
+    values: pa.BinaryArray | pa.ChunkedArray,
+    writer_schema: str,
+    payloads: Iterable[str] | Mapping[str, Wanted] = PAYLOADS,
+) -> pa.Table:
+    """Return ``type`` and the payloads of values, null where a record has another one; payloads that the writer's
+    schema does not know are left out.
+
+    ``payloads`` says which are decoded; a mapping also which of their fields.
+
+    Raises:
+        FormatError: a value is no such record.
+    """
+    record = record_type(writer_schema)
+    names = {name for name, _ in record.fields}
+    if TYPE_FIELD not in names or KEY_FIELD not in names:
+        raise FormatError("values of an HFile are no records of a metadata table: their schema has no key and type")
+    parts: Mapping[str, Wanted] = payloads if isinstance(payloads, Mapping) else dict.fromkeys(payloads)
+    wanted = {TYPE_FIELD: None, **{name: inner for name, inner in parts.items() if name in names}}
+    chunks = _joined(values.chunks) if isinstance(values, pa.ChunkedArray) else [values]
+    tables = [decode_steps(chunk, record, wanted) for chunk in chunks]
+    return pa.concat_tables(tables) if tables else decode_steps(pa.array([], pa.binary()), record, wanted)
+
+
+def _joined(chunks: list[pa.Array]) -> list[pa.Array]:
+    """The same values in fewer arrays: blocks of HFiles are small, and each array costs the same again."""
+    result: list[pa.Array] = []
+    waiting: list[pa.Array] = []
+    rows = size = 0
+    for chunk in chunks:
+        waiting.append(chunk)
+        rows, size = rows + len(chunk), size + chunk.nbytes
+        if rows >= _TOGETHER_ROWS or size >= _TOGETHER_BYTES:
+            result.append(pa.concat_arrays(waiting))
+            waiting, rows, size = [], 0, 0
+    return [*result, pa.concat_arrays(waiting)] if waiting else result
+
+
+def decoded_schema(table_version: int, payloads: Iterable[str] | Mapping[str, Wanted] = PAYLOADS) -> pa.Schema:
+    """Return the schema of what `decode` gives for records that a table version writes."""
+    return _schema_of(table_version, frozen(payloads))
+
+
+def frozen(payloads: Iterable[str] | Mapping[str, Wanted]) -> Frozen:
+    """Return the selection of fields to decode as a hashable value."""
+    if not isinstance(payloads, Mapping):
+        return tuple((name, None) for name in payloads)
+    return tuple((name, None if inner is None else frozen(inner)) for name, inner in payloads.items())
+
+
+@functools.lru_cache(maxsize=256)
+def _schema_of(table_version: int, payloads: Frozen) -> pa.Schema:
+    return decode(pa.array([], pa.binary()), record_schema(table_version), _wanted(payloads)).schema
+
+
+def _wanted(payloads: Frozen) -> dict[str, Wanted]:
+    return {name: None if inner is None else _wanted(inner) for name, inner in payloads}
+
+
+def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return decoded records of another table version with this schema; what is not in it is left out."""
+    if table.schema == schema:
+        return table
+    table = table.combine_chunks()
+    columns = []
+    for field in schema:
+        if field.name in table.column_names:
+            column = table[field.name]
+            array = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+            columns.append(_conformed(array, field.type, field.name))
+        else:
+            columns.append(pa.nulls(table.num_rows, field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _own_schema(table_version: int) -> AvroSchema:
+    if table_version not in _AVSC:
+        raise FormatError(f"no metadata table of table version {table_version} can be written, only of 6, 8 and 9")
+    return load_schema(_AVSC[table_version])
+
+
+def _field(record: Record, name: str) -> pa.Field:
+    index = record.arrow.get_field_index(name)
+    if index < 0:
+        raise FormatError(f"records of this table version have no {name}")
+    return record.arrow.field(index)
+
+
+def _conformed(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
+    """The array with the fields of ``target``, on every level."""
+    if array.type == target:
+        return array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_struct(target) and pa.types.is_struct(array.type):
+        children = []
+        for field in target:
+            at = array.type.get_field_index(field.name)
+            if at < 0:
+                children.append(_nothing(field, len(array)))
+            else:
+                children.append(_conformed(array.field(at), field.type, f"{path}.{field.name}"))
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
+    if pa.types.is_map(target) and pa.types.is_map(array.type):
+        items = _conformed(array.items, target.item_type, path)
+        mask = array.is_null() if array.null_count else None
+        return pa.MapArray.from_arrays(array.offsets, array.keys.cast(pa.string()), items, type=target, mask=mask)
+    try:
+        return array.cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+        raise FormatError(f"{path} of a metadata record is {array.type}, which cannot be stored as {target}") from e
+
+
+def _nothing(field: pa.Field, count: int) -> pa.Array:
+    if field.nullable:
+        return pa.nulls(count, field.type)
+    if pa.types.is_boolean(field.type) or pa.types.is_integer(field.type):
+        return pa.repeat(pa.scalar(0).cast(field.type), count)
+    raise FormatError(f"metadata records without {field.name!r}, which they must have")

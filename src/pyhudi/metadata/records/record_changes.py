@@ -1,0 +1,48 @@
+"""Changes to one partition of the metadata table: records that are written, and keys that are deleted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.metadata.records.metadata_keys import group_of
+
+_NO_KEYS = pa.array([], pa.string())
+
+
+_NO_VALUES = pa.array([], pa.binary())
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Changes to one partition of the metadata table: ``keys`` (text, all different) with their ``values`` (binary, as
+    `pyhudi.metadata.records.metadata_record.encode` gives them), and keys that are deleted."""
+
+    keys: pa.Array = field(default_factory=lambda: _NO_KEYS)
+    values: pa.Array = field(default_factory=lambda: _NO_VALUES)
+    deletes: pa.Array = field(default_factory=lambda: _NO_KEYS)
+
+    def __len__(self) -> int:
+        return len(self.keys) + len(self.deletes)
+
+    def sorted(self) -> tuple[pa.Array, pa.Array]:
+        """Keys (bytes) and values in the order of an HFile."""
+        keys = self.keys.cast(pa.binary())
+        order = pc.sort_indices(keys)
+        return keys.take(order), self.values.take(order)
+
+    def by_group(self, groups: int) -> dict[int, Records]:
+        """The records of each file group that has some, by the number of the group."""
+        if groups <= 1:
+            return {0: self} if len(self) else {}
+        of_keys, of_deletes = group_of(self.keys, groups), group_of(self.deletes, groups)
+        found = np.union1d(of_keys, of_deletes)
+        return {int(n): self._where(of_keys == n, of_deletes == n) for n in found}
+
+    def _where(self, keys: np.ndarray[Any, Any], deletes: np.ndarray[Any, Any]) -> Records:
+        mask = pa.array(keys)
+        return Records(self.keys.filter(mask), self.values.filter(mask), self.deletes.filter(pa.array(deletes)))

@@ -1,0 +1,256 @@
+"""Records of the metadata table that tell what files hold; docs/format/metadata.md, sections 2.3 to 2.6 and 3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.base_file.column_bounds import COUNTS
+from pyhudi.metadata.records.metadata_keys import (
+    ALL_PARTITIONS,
+    bloom_filter_keys,
+    column_ids,
+    file_ids,
+    partition_ids,
+    partition_names,
+    partition_stats_keys,
+)
+from pyhudi.metadata.records.metadata_record import RecordType, encode, payload_type
+from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.stats_values import value_type, wrap
+
+FILE_COLUMNS = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
+"""Files as the functions here take them: bare names, sizes in bytes. Other columns are not looked at."""
+
+_NO_TEXT = pa.array([], pa.string())
+
+
+def file_records(
+    files: pa.Table,
+    partitions: Iterable[str],
+    version: int,
+    deleted: pa.Table | None = None,
+    *,
+    first: bool = False,
+    dropped: Iterable[str] = (),
+) -> Records:
+    """Records of the partition ``files``: the list of partitions, and for each partition its new files.
+
+    Args:
+        files: new files (FILE_COLUMNS).
+        partitions: partitions to be listed, those of the files and others.
+        deleted: files that are gone (FILE_COLUMNS; the size is not looked at).
+        first: nothing is known yet of the partitions, so that those without files get a record, too.
+        dropped: partitions that are not listed any more, whatever is said of their files.
+    """
+    both = files.select(FILE_COLUMNS.names).append_column("gone", pa.repeat(pa.scalar(False), files.num_rows))
+    if deleted is not None and deleted.num_rows:
+        gone = deleted.select(FILE_COLUMNS.names).append_column("gone", pa.repeat(pa.scalar(True), deleted.num_rows))
+        both = pa.concat_tables([both, gone])
+    both = both.set_column(0, "partition", partition_names(both["partition"]))
+    both = both.sort_by([("partition", "ascending"), ("name", "ascending")]).combine_chunks()
+    named = sorted(set(partition_names(list(partitions)).to_pylist()) | set(pc.unique(both["partition"]).to_pylist()))
+    gone_names = sorted(set(partition_names(list(dropped)).to_pylist()))
+    if gone_names:
+        named = sorted({*named, *gone_names})
+        both = both.filter(pc.invert(pc.is_in(both["partition"], value_set=pa.array(gone_names, pa.string()))))
+    texts = pa.array(named, pa.string())
+    leaving = pc.is_in(texts, value_set=pa.array(gone_names, pa.string())) if gone_names else None
+    lists = _maps([len(named)], texts, pa.repeat(0, len(named)), leaving, version)
+    runs = pc.value_counts(both["partition"])
+    with_files = runs.field("values").cast(pa.string())
+    counts = runs.field("counts").to_pylist()
+    if first:
+        empty = [name for name in named if name not in set(with_files.to_pylist())]
+        with_files = pa.concat_arrays([with_files, pa.array(empty, pa.string())])
+        counts += [0] * len(empty)
+    sizes = pc.if_else(both["gone"], 0, both["size"])
+    maps = _maps(counts, both["name"], sizes, both["gone"], version)
+    keys = pa.concat_arrays([pa.array([ALL_PARTITIONS]), with_files])
+    values = [encode(RecordType.PARTITIONS, lists, version), encode(RecordType.FILES, maps, version)]
+    return Records(keys, pa.concat_arrays(values), pa.array(gone_names, pa.string()))
+
+
+def _maps(counts: list[int], names: pa.Array, sizes: pa.Array, gone: pa.Array | None, version: int) -> pa.MapArray:
+    kind = payload_type(RecordType.FILES, version)
+    names, sizes = _flat(names), _flat(sizes).cast(pa.int64())
+    flags = pa.repeat(pa.scalar(False), len(names)) if gone is None else _flat(gone)
+    columns = {"size": sizes, "isDeleted": flags}
+    items = pa.StructArray.from_arrays([columns[f.name] for f in kind.item_type], fields=list(kind.item_type))
+    offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
+    return pa.MapArray.from_arrays(offsets, names, items, type=kind)
+
+
+def column_stats_records(files: pa.Table, bounds: pa.StructArray, version: int) -> Records:
+    """Records of the partition ``column_stats``: one for each file and column.
+
+    ``bounds`` are those of the files (FILE_COLUMNS), row by row. Of a file of which something is not known there is no
+    record at all: readers take a missing column for one without values.
+    """
+    known = _all_known(bounds)
+    files, bounds = files.filter(known), bounds.filter(known)
+    keys, payloads = [_NO_TEXT], []
+    names, partitions = _flat(files["name"]), _flat(files["partition"])
+    ids = file_ids(names)
+    of_partitions = _by_value(partitions, partition_ids)
+    loose = pa.repeat(pa.scalar(False), len(names))
+    for i, field in enumerate(bounds.type):
+        if not len(names):
+            break
+        (column,) = column_ids([field.name])
+        keys.append(pc.binary_join_element_wise(column, of_partitions, ids, ""))
+        payloads.append(_stats_payload(names, field.name, bounds.field(i), version, tight=loose))
+    return Records(pa.concat_arrays(keys), _encoded(RecordType.COLUMN_STATS, payloads, version))
+
+
+def partition_stats_records(
+    partitions: pa.Array,
+    bounds: pa.StructArray,
+    version: int,
+    *,
+    tight: Iterable[str],
+    dropped: Iterable[str],
+    make_keys: Callable[[pa.Array, pa.Array], pa.Array] = partition_stats_keys,
+) -> Records:
+    """Records of the partition ``partition_stats`` from the bounds of files in these ``partitions``.
+
+    Args:
+        partitions: partition of each row of bounds.
+        bounds: one row a file; what is not known of a file has not changed in the partition.
+        tight: partitions of which these are all the files. The records of others widen those that are there.
+        dropped: partitions without any file from now on.
+        make_keys: gives the keys for names of columns and partitions.
+    """
+    columns = [field.name for field in bounds.type]
+    exact = pa.array(sorted(set(tight)), pa.string())
+    keys, payloads = [_NO_TEXT], []
+    for i, name in enumerate(columns):
+        paths, joined = _joined(partitions, bounds.field(i))
+        if not len(paths):
+            continue
+        keys.append(make_keys(pa.repeat(pa.scalar(name), len(paths)), paths))
+        tights = pc.is_in(paths, value_set=exact)
+        payloads.append(_stats_payload(partition_names(paths), name, joined, version, tight=tights, widens=True))
+    gone = [make_keys(pa.array(columns, pa.string()), pa.repeat(pa.scalar(p), len(columns))) for p in dropped]
+    values = _encoded(RecordType.PARTITION_STATS, payloads, version)
+    return Records(pa.concat_arrays(keys), values, pa.concat_arrays([_NO_TEXT, *gone]))
+
+
+def bloom_records(files: pa.Table, texts: pa.Array, kinds: pa.Array, instant: str, version: int) -> Records:
+    """Records of the partition ``bloom_filters`` for base files (FILE_COLUMNS) with these filters, null without one."""
+    there = pc.is_valid(texts)
+    files, texts, kinds = files.filter(there), texts.filter(there), kinds.filter(there)
+    keys = bloom_filter_keys(_flat(files["partition"]), _flat(files["name"]))
+    payload = pa.table(
+        {
+            "type": pc.fill_null(kinds, "SIMPLE"),
+            "timestamp": pa.repeat(pa.scalar(instant), len(texts)),
+            "bloomFilter": _flat(texts).cast(pa.binary()),
+            "isDeleted": pa.repeat(pa.scalar(False), len(texts)),
+        }
+    )
+    return Records(keys, encode(RecordType.BLOOM_FILTER, payload, version))
+
+
+def _encoded(kind: RecordType, payloads: list[pa.Table], version: int) -> pa.BinaryArray:
+    """The values of all payloads; at once, because most of the work is there however few they are."""
+    return encode(kind, pa.concat_tables(payloads), version) if payloads else pa.array([], pa.binary())
+
+
+def _by_value(texts: pa.Array, ids: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Ids of texts, found once for each different one."""
+    encoded = texts.dictionary_encode()
+    return ids(encoded.dictionary).take(encoded.indices)
+
+
+def _stats_payload(
+    names: pa.Array, column: str, bounds: pa.StructArray, version: int, *, tight: pa.Array, widens: bool = False
+) -> pa.Table:
+    least, most, *numbers = (pc.struct_field(bounds, name) for name in ("min", "max", *COUNTS))
+    counts = dict(zip(("valueCount", "nullCount", "totalSize", "totalUncompressedSize"), numbers, strict=True))
+    found = {
+        "fileName": names,
+        "columnName": pa.repeat(pa.scalar(column), len(names)),
+        "minValue": wrap(least, version),
+        "maxValue": wrap(most, version),
+        **counts,
+        "isDeleted": pa.repeat(pa.scalar(False), len(names)),
+    }
+    if version >= 8:
+        found["isTightBound"] = tight
+    if version >= 9:
+        # what widens an earlier record must say the type of that one's values, which it is merged with by this
+        merges = pc.invert(tight) if widens else pa.repeat(pa.scalar(False), len(names))
+        found["valueType"] = value_type(least.type, pc.and_not(pc.is_null(least), merges))
+    return pa.table(found)
+
+
+def _all_known(bounds: pa.StructArray) -> pa.Array:
+    known = bounds.is_valid()
+    for i in range(bounds.type.num_fields):
+        known = pc.and_(known, bounds.field(i).is_valid())
+    return known
+
+
+def joined_bounds(known: pa.Table) -> pa.Table:
+    """Bounds in partitions (two columns: partitions and bounds), those of the same partition put together: one row for
+    each; null where nothing is known of a column."""
+    partitions, bounds = (_flat(column) for column in known.columns)
+    paths = pc.unique(partitions)
+    children = []
+    for i in range(bounds.type.num_fields):
+        there, joined = _joined(partitions, bounds.field(i))
+        children.append(joined.take(pc.index_in(paths, value_set=there)))
+    found = pa.StructArray.from_arrays(children, fields=list(bounds.type))
+    return pa.table([paths, found], names=known.column_names)
+
+
+def _joined(partitions: pa.Array, column: pa.StructArray) -> tuple[pa.Array, pa.StructArray]:
+    """The bounds of a column in all files of each partition: the partitions of which something is known, and one row
+    for each."""
+    known = column.is_valid()
+    if len(pc.unique(partitions)) == len(partitions):
+        return partitions.filter(known), column.filter(known)
+    rows = pa.table([partitions.filter(known), *column.filter(known).flatten()], names=["p", *column.type.names])
+    spans = [("min", "min"), ("max", "max"), *((name, "sum") for name in COUNTS)]
+    if pa.types.is_floating(column.type.field("min").type):
+        odd = pc.is_nan(rows["max"])
+        rows = rows.append_column("nan", pc.fill_null(odd, False))
+        for name in ("min", "max"):
+            plain = pc.if_else(pc.is_nan(rows[name]), pa.scalar(None, rows[name].type), rows[name])
+            rows = rows.set_column(rows.column_names.index(name), name, plain)
+        spans.append(("nan", "any"))
+    found = rows.group_by("p", use_threads=False).aggregate(spans).combine_chunks()
+    ends = {name: _flat(found[f"{name}_{name}"]) for name in ("min", "max")}
+    if "nan_any" in found.column_names:
+        nan = _flat(found["nan_any"])
+        value = pa.scalar(float("nan"), ends["max"].type)
+        ends = {
+            "min": pc.if_else(pc.and_(nan, pc.is_null(ends["min"])), value, ends["min"]),
+            "max": pc.if_else(nan, value, ends["max"]),
+        }
+    sums = [_flat(found[f"{name}_sum"]).cast(pa.int64()) for name in COUNTS]
+    return _flat(found["p"]), pa.StructArray.from_arrays([ends["min"], ends["max"], *sums], fields=list(column.type))
+
+
+def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def merged_records(records: Iterable[Mapping[str, Records]]) -> dict[str, Records]:
+    """Records by partition, put together; keys must be different."""
+    found: dict[str, list[Records]] = {}
+    for one in records:
+        for partition, part in one.items():
+            found.setdefault(partition, []).append(part)
+    return {
+        partition: Records(
+            pa.concat_arrays([p.keys for p in parts]),
+            pa.concat_arrays([p.values for p in parts]),
+            pa.concat_arrays([p.deletes for p in parts]),
+        )
+        for partition, parts in found.items()
+    }

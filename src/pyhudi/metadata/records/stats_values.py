@@ -1,0 +1,289 @@
+"""Least and greatest values of columns as column statistics have them: each in one of a dozen wrapper records.
+
+docs/format/metadata.md, section 3.2. Which wrapper a value has depends on the column's type and the table version; from
+version 9 on another field tells the type. What was written under another type of the column, or in a way that does not
+tell what it means, is *not known* here, which is not the same as null: of such a value nothing follows.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+from pyhudi.format.decimals import bytes_of_decimals, decimals_from_bytes
+from pyhudi.metadata.records.metadata_record import RecordType, payload_type
+
+BOOLEAN, INT, LONG, FLOAT, DOUBLE, BYTES, STRING, DATE, DECIMAL, TIME_MICROS, TIMESTAMP_MICROS, LOCAL_DATE = range(12)
+"""Places of the wrappers among the members of ``minValue`` and ``maxValue``."""
+
+VALUE = "value"
+MEMBER = "member"
+"""Members are called so, with their places behind."""
+_V2 = 9
+"""The first table version with statistics of index version V2."""
+
+NULL_TYPE, BYTES_TYPE, DECIMAL_TYPE, TIMESTAMP_MILLIS, TIMESTAMP_MICROS_TYPE = 1, 8, 10, 15, 16
+"""Some numbers of types in ``valueType``."""
+_MILLIS_TYPES = (TIMESTAMP_MILLIS, 18)
+_MICROS_TYPES = (TIMESTAMP_MICROS_TYPE, 19)
+
+
+def is_supported(kind: pa.DataType, table_version: int) -> bool:
+    """Return True if columns of a type have statistics in tables of that version."""
+    if _wrapper(kind, table_version) is None:
+        return False
+    if pa.types.is_decimal(kind) and table_version < _V2:
+        return bool(kind.scale <= 15 and kind.precision + (15 - kind.scale) <= 30)
+    return True
+
+
+def wrap(values: pa.Array, table_version: int) -> pa.StructArray:
+    """Return least or greatest values (nulls: there are none) in their wrappers.
+
+    Raises:
+        FormatError: columns of the type have no statistics.
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    kind = values.type
+    place = _wrapper(kind, table_version)
+    if place is None or not is_supported(kind, table_version):
+        raise FormatError(f"columns of type {kind} have no statistics in tables of version {table_version}")
+    union = payload_type(RecordType.COLUMN_STATS, table_version).field("minValue").type
+    member = union.field(place).type
+    inner = _stored(values, member.field(VALUE).type)
+    mask = values.is_null()
+    members = [pa.nulls(len(values), field.type) for field in union]
+    members[place] = pa.StructArray.from_arrays([inner], fields=list(member), mask=mask)
+    return pa.StructArray.from_arrays(members, fields=list(union), mask=mask)
+
+
+def value_type(kind: pa.DataType, empty: pa.Array) -> pa.StructArray:
+    """Return ``valueType`` for statistics of a column; ``empty``: which of them have no values at all."""
+    ordinal = pc.if_else(empty, pa.scalar(NULL_TYPE, pa.int32()), pa.scalar(_ordinal(kind), pa.int32()))
+    info = pa.scalar(None, pa.string())
+    if pa.types.is_decimal(kind):
+        info = pa.scalar(f"{kind.precision},{kind.scale}")
+    info = pc.if_else(empty, pa.scalar(None, pa.string()), info)
+    return pa.StructArray.from_arrays([ordinal, info], fields=list(_value_type()))
+
+
+def unwrap(
+    wrapped: pa.Array, kind: pa.DataType, value_types: pa.Array | None = None
+) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """Return the values of wrappers as those of a column of a type, and which of them are known.
+
+    A known null says that there is no such value. ``value_types`` is the field ``valueType``, where there is one.
+    """
+    count = len(wrapped)
+    unset = wrapped.is_null()
+    result = pa.nulls(count, kind)
+    known = _flags(unset)
+    ordinals = _ordinals(value_types, count)
+    for number, field in enumerate(wrapped.type):
+        place, member = int(field.name.removeprefix(MEMBER)), wrapped.field(number)
+        if member.null_count == count:
+            continue
+        held = _flags(pc.and_not(member.is_valid(), unset))
+        found = _read(place, pc.struct_field(member, [VALUE]), kind, ordinals, value_types) if place < 12 else None
+        if found is None:
+            continue
+        values, usable = found
+        usable = usable & held & _flags(values.is_valid())
+        known |= usable
+        result = values if usable.all() else pc.if_else(pa.array(usable), values, result)
+    return result, known
+
+
+def wanted_members(kind: pa.DataType) -> dict[str, None]:
+    """Return the names of the members that can have values of a column of a type, for
+    `pyhudi.metadata.records.metadata_record.decode` to decode no others."""
+    for test, places in (
+        (pa.types.is_boolean, (BOOLEAN,)),
+        (pa.types.is_integer, (INT, LONG)),
+        (pa.types.is_floating, (INT, LONG, FLOAT, DOUBLE)),
+        (_is_text, (STRING,)),
+        (_is_binary, (BYTES,)),
+        (pa.types.is_decimal, (BYTES, DECIMAL)),
+        (pa.types.is_date32, (INT, DATE, LOCAL_DATE)),
+        (pa.types.is_timestamp, (LONG, TIMESTAMP_MICROS)),
+    ):
+        if test(kind):
+            return {f"{MEMBER}{place}": None for place in places}
+    return {}
+
+
+def _wrapper(kind: pa.DataType, table_version: int) -> int | None:
+    new = table_version >= _V2
+    for test, place in (
+        (pa.types.is_boolean, BOOLEAN),
+        (pa.types.is_int64, LONG),
+        (_is_small_integer, INT),
+        (pa.types.is_float32, FLOAT),
+        (pa.types.is_float64, DOUBLE),
+        (_is_text, STRING),
+        (_is_binary, BYTES),
+        (pa.types.is_decimal, BYTES if new else DECIMAL),
+        (pa.types.is_date32, INT if new else DATE),
+        (pa.types.is_timestamp, LONG),
+    ):
+        if test(kind):
+            return place
+    return None
+
+
+def _is_small_integer(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_int8(kind) or pa.types.is_int16(kind) or pa.types.is_int32(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _stored(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Values in the type that their wrapper has."""
+    if pa.types.is_decimal(values.type):
+        return values.cast(target) if pa.types.is_decimal(target) else bytes_of_decimals(values)
+    if pa.types.is_timestamp(values.type):
+        return values.view(pa.int64())
+    if pa.types.is_date32(values.type):
+        return values.view(pa.int32()).cast(target)
+    return values.cast(target)
+
+
+def _ordinal(kind: pa.DataType) -> int:
+    if pa.types.is_timestamp(kind):
+        base = {"ms": 15, "us": 16, "ns": 17}.get(kind.unit)
+        if base is None:
+            raise FormatError(f"columns of type {kind} have no statistics")
+        return base if kind.tz is not None else base + 3
+    place = _wrapper(kind, _V2)
+    if pa.types.is_decimal(kind):
+        return DECIMAL_TYPE
+    if pa.types.is_date32(kind):
+        return 12
+    if pa.types.is_fixed_size_binary(kind):
+        return 9
+    ordinals = {BOOLEAN: 2, INT: 3, LONG: 4, FLOAT: 5, DOUBLE: 6, STRING: 7, BYTES: BYTES_TYPE}
+    if place is None:
+        raise FormatError(f"columns of type {kind} have no statistics")
+    return ordinals[place]
+
+
+@functools.cache
+def _value_type() -> pa.DataType:
+    return payload_type(RecordType.COLUMN_STATS, _V2).field("valueType").type
+
+
+def _ordinals(value_types: pa.Array | None, count: int) -> npt.NDArray[np.int64]:
+    """The numbers of the types; -1 where nothing says it."""
+    if value_types is None or value_types.null_count == count:
+        return np.full(count, -1, np.int64)
+    numbers = pc.fill_null(pc.struct_field(value_types, ["typeOrdinal"]), -1)
+    result: npt.NDArray[np.int64] = numbers.to_numpy(zero_copy_only=False).astype(np.int64)
+    return result
+
+
+def _read(
+    place: int, stored: pa.Array, kind: pa.DataType, ordinals: npt.NDArray[np.int64], value_types: pa.Array | None
+) -> tuple[pa.Array, npt.NDArray[np.bool_]] | None:
+    """Values of one wrapper for a column of a type, and which of them may be used; None: none of them."""
+    every = np.ones(len(stored), np.bool_)
+    # numbers that a version of the type says to be something else than numbers are not those of a column of numbers
+    if pa.types.is_decimal(kind):
+        if place == DECIMAL:
+            return _cast(stored, kind), every
+        return _decimals(stored, kind, ordinals, value_types) if place == BYTES else None
+    if pa.types.is_date32(kind):
+        if place not in (DATE, LOCAL_DATE, INT):
+            return None
+        usable = every if place != INT else np.isin(ordinals, (-1, 12))
+        return stored.cast(pa.int32()).view(pa.date32()), usable
+    if pa.types.is_timestamp(kind):
+        return _timestamps(place, stored, kind, ordinals)
+    plain = ordinals < 7
+    if pa.types.is_boolean(kind):
+        return (stored, every) if place == BOOLEAN else None
+    if pa.types.is_integer(kind):
+        return (_cast(stored, kind), plain) if place in (INT, LONG) else None
+    if pa.types.is_floating(kind):
+        return (_cast(stored, kind), plain) if place in (INT, LONG, FLOAT, DOUBLE) else None
+    if _is_text(kind):
+        return (_cast(stored, kind), every) if place == STRING else None
+    if _is_binary(kind):
+        usable = np.isin(ordinals, (-1, BYTES_TYPE, 9))
+        return (_cast(stored, kind), usable) if place == BYTES else None
+    return None
+
+
+def _cast(stored: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The values in another type; null where they do not fit, which is then not known."""
+    if stored.type == kind:
+        return stored
+    try:
+        return stored.cast(kind)
+    except pa.ArrowInvalid:
+        found = [_fitting(value, kind) for value in stored]
+        return pa.array([None if value is None else value.as_py() for value in found], kind)
+
+
+def _fitting(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
+    try:
+        return value.cast(kind) if value.is_valid else None
+    except pa.ArrowInvalid:
+        return None
+
+
+def _timestamps(
+    place: int, stored: pa.Array, kind: pa.TimestampType, ordinals: npt.NDArray[np.int64]
+) -> tuple[pa.Array, npt.NDArray[np.bool_]] | None:
+    if place not in (LONG, TIMESTAMP_MICROS):
+        return None
+    # files without a word about their unit have microseconds
+    usable = np.isin(ordinals, _MICROS_TYPES)
+    if kind.unit == "us":
+        usable |= ordinals == -1
+    micros = stored.cast(pa.int64()).view(pa.timestamp("us", kind.tz))
+    if kind.unit == "us":
+        return micros, usable
+    if kind.unit == "ms":
+        return stored.cast(pa.int64()).view(kind), np.isin(ordinals, _MILLIS_TYPES)
+    return None
+
+
+def _decimals(
+    stored: pa.Array, kind: pa.Decimal128Type, ordinals: npt.NDArray[np.int64], value_types: pa.Array | None
+) -> tuple[pa.Array, npt.NDArray[np.bool_]] | None:
+    """Decimals as bytes, whose scale the type's remark tells."""
+    if value_types is None:
+        return None
+    result = pa.nulls(len(stored), kind)
+    remarks = pc.struct_field(value_types, ["additionalInfo"])
+    usable = (ordinals == DECIMAL_TYPE) & _flags(remarks.is_valid()) & _flags(stored.is_valid())
+    for remark in pc.unique(remarks.filter(pa.array(usable))).to_pylist():
+        parts = remark.split(",")
+        if len(parts) != 2 or not all(part.strip().isdigit() for part in parts):
+            continue
+        try:
+            written = pa.decimal128(int(parts[0]), int(parts[1]))
+        except ValueError:
+            continue
+        mine = usable & _flags(pc.fill_null(pc.equal(remarks, remark), False))
+        part = pc.if_else(pa.array(mine), stored, pa.scalar(None, stored.type))
+        result = pc.coalesce(result, _cast(decimals_from_bytes(part, written), kind))
+    return result, usable
+
+
+def _flags(mask: pa.Array) -> npt.NDArray[np.bool_]:
+    flags: npt.NDArray[np.bool_] = mask.to_numpy(zero_copy_only=False)
+    # what numpy shares with Arrow cannot be changed
+    return flags.copy() if not flags.flags.writeable else flags

@@ -1,0 +1,89 @@
+"""Cleaning of the metadata table itself, by the rules of any table (`pyhudi.table.clean_policy`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.metadata.disable_metadata import METADATA_FOLDER
+from pyhudi.storage import join_path
+from pyhudi.table.clean_plan import CleanPlan, clean_metadata
+from pyhudi.table.clean_policy import EXPIRED_SCHEMA, Retention, expired_files
+from pyhudi.table.view.file_group_state import completions_of_archived
+from pyhudi.table.view.file_listing import list_files
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.instant import Action
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+CLEAN_SUFFIX = "002"
+"""Suffix of clean instants in metadata tables of version 6."""
+RETAINED = 20
+"""Delta commits whose slices are kept, as Apache Hudi does."""
+
+
+def clean(storage: Storage, config: TableConfig, active: ActiveTimeline, completion: Callable[[], str]) -> bool:
+    """Delete the files of slices that ended before the last `RETAINED` delta commits; False if there are none.
+
+    Args:
+        storage: the storage of the table described.
+        config: its configuration.
+        active: the metadata table's timeline. The caller holds the table's lock.
+        completion: gives a new time (from version 8 on).
+    """
+    version = config.version
+    deltas = [i for i in active.timeline.completed().by_completion() if i.action == Action.DELTA_COMMIT]
+    if len(deltas) <= RETAINED:
+        return False
+    earliest, last = deltas[-RETAINED], deltas[-1]
+    partitions = sorted({*config.metadata_partitions, *config.metadata_partitions_inflight})
+    retention = Retention()
+    files = pa.concat_tables(
+        [
+            EXPIRED_SCHEMA.empty_table(),
+            *(_expired(storage, p, active, earliest.order_time, retention, version) for p in partitions),
+        ]
+    )
+    if not files.num_rows:
+        return False
+    instant = completion() if version >= 8 else f"{last.requested[:17]}{CLEAN_SUFFIX}"
+    if instant in active.timeline:
+        return False
+    started = time.monotonic()
+    plan = CleanPlan(
+        files,
+        retention.policy.value,
+        (earliest.requested, earliest.action, earliest.state.value),
+        last.requested,
+    )
+    content = plan.encode(version, storage.uri(METADATA_FOLDER))
+    entry = active.create_requested(Action.CLEAN, instant, content)
+    entry = active.to_inflight(entry, content)
+    storage.delete_many(join_path(METADATA_FOLDER, path) for path in plan.paths().to_pylist())
+    millis = int((time.monotonic() - started) * 1000)
+    done = clean_metadata(plan, instant, millis, version, (), {})
+    active.complete(entry, done, completion() if version >= 8 else None)
+    return True
+
+
+def _expired(
+    storage: Storage, partition: str, active: ActiveTimeline, earliest: str, retention: Retention, version: int
+) -> pa.Table:
+    """Return the files of a partition that nobody reads from ``earliest`` on; partition paths as the metadata table has
+    them."""
+    files, _ = list_files(storage, [join_path(METADATA_FOLDER, partition)])
+    view = FileSystemView(
+        files,
+        active.timeline,
+        by_completion=version >= 8,
+        archived=completions_of_archived(storage, active, files, active.timeline) if version >= 8 else None,
+    )
+    found = expired_files(view.all_slices(), SLICE_SCHEMA.empty_table(), retention, earliest)
+    return found.set_column(0, "partition", pa.array([partition] * found.num_rows, pa.string()))

@@ -1,0 +1,127 @@
+"""Partitions of the metadata table that are being built while writers go on: what is announced of them, what others
+find who come upon them, and what is left when their builder has died.
+
+A builder announces a partition (``hoodie.table.metadata.partitions.inflight``) under the table's lock, with its file
+groups in place, and builds its base files of what was completed by then; writes that complete later tell the partition
+what they have done, as if it was declared. When the base files are there, the builder puts its delta commit on the
+metadata table's timeline, which bears the indexing instant, completes the indexing instant, and declares the partition.
+Until the indexing instant is completed nobody counts the base files. Docs/format/metadata.md, section 6.4.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from pyhudi.errors import CorruptInstantError
+from pyhudi.format.file_names import parse_names, split_paths
+from pyhudi.metadata.disable_metadata import METADATA_FOLDER
+from pyhudi.metadata.file_groups.delta_files import GroupFiles
+from pyhudi.metadata.indexes.index_declarations import (
+    announce_partitions,
+    declare_partitions,
+    drop_partitions,
+    withdraw_partitions,
+)
+from pyhudi.metadata.indexes.index_definitions import Definitions
+from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.writer.initialize_partitions import prepare_folder
+from pyhudi.metadata.writer.metadata_rollback import delete_instant
+from pyhudi.timeline.index_plan import pending_index_plans, read_index_plan
+from pyhudi.timeline.instant import Action
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+_log = logging.getLogger(__name__)
+
+
+def begin_index_build(
+    storage: Storage,
+    config: TableConfig,
+    instant: str,
+    groups: dict[str, Sequence[str]],
+    definitions: Definitions,
+) -> TableConfig:
+    """Announce partitions with these file groups, to be built at an indexing instant that is inflight; returns the
+    table's configuration. What an earlier attempt has left must be gone.
+
+    The metadata table's timeline says nothing of it yet: writers of Apache Hudi roll back what is pending there.
+    """
+    for partition, ids in groups.items():
+        prepare_folder(GroupFiles(storage, partition, instant, config.version), ids)
+    return announce_partitions(storage, config, list(groups), definitions)
+
+
+def rollback_index_build(storage: Storage, config: TableConfig, instant: str, partitions: Sequence[str]) -> TableConfig:
+    """Remove all traces of an attempt at building partitions, apart from their definitions and the plan; returns the
+    table's configuration."""
+    config = withdraw_partitions(storage, config, [p for p in partitions if p not in config.metadata_partitions])
+    active = metadata_timeline(storage, config.version)
+    known = active.timeline.find(instant, Action.DELTA_COMMIT)
+    if known is not None and not is_in_use(storage, config, instant, partitions):
+        delete_instant(storage, active, instant, config)
+    return config
+
+
+def files_exist(storage: Storage, stats: Sequence[Mapping[str, Any]]) -> bool:
+    """Return True if the files of these write stats are still there; others may take a partition away, and make it
+    anew."""
+    partitions = {str(stat["partitionPath"]) for stat in stats}
+    paths = {path for p in partitions for path in storage.list(f"{METADATA_FOLDER}/{p}")["path"].to_pylist()}
+    return all(f"{METADATA_FOLDER}/{stat['path']}" in paths for stat in stats)
+
+
+def is_in_use(storage: Storage, config: TableConfig, instant: str, partitions: Sequence[str]) -> bool:
+    """Return True if one of the partitions is declared, and has files of the indexing instant."""
+    declared = [p for p in partitions if p in config.metadata_partitions]
+    return any(instant in _instants(storage, partition) for partition in declared)
+
+
+def recover_index_builds(storage: Storage, config: TableConfig, data: ActiveTimeline) -> TableConfig:
+    """Recover announced partitions whose builder is gone: one that was completed is declared, one that is on no plan
+    (any more) is removed. The table's lock is held."""
+    if not config.metadata_partitions_inflight:
+        return config
+    try:
+        named = {name for plan in pending_index_plans(data) for name in plan.partitions}
+    except CorruptInstantError as unknown:
+        _log.warning("what is being built stays as it is: %s", unknown)
+        return config
+    left = [p for p in config.metadata_partitions_inflight if p not in named]
+    if not left:
+        return config
+    built = [p for p in left if _is_built(storage, data, p)]
+    if built:
+        config = declare_partitions(storage, config, built)
+    gone = [p for p in left if p not in built]
+    if gone:
+        _log.warning("%s of the metadata table of %s were left half-built", ", ".join(gone), storage.root)
+        config = drop_partitions(storage, config, gone)
+    return config
+
+
+def _is_built(storage: Storage, data: ActiveTimeline, partition: str) -> bool:
+    """True if the partition's files are those of an indexing instant that is completed."""
+    instants = _instants(storage, partition)
+    done = data.timeline.completed().of_actions(Action.INDEXING)
+    return any(i.requested in instants and partition in read_index_plan(data, i).partitions for i in done)
+
+
+def _instants(storage: Storage, partition: str) -> set[str]:
+    """The instants that files of a partition bear."""
+    names = split_paths(storage.list(f"{METADATA_FOLDER}/{partition}")["path"])[1]
+    return set(pc.unique(parse_names(names)["instant"]).drop_null().to_pylist())
+
+
+def cancel_index_plans(data: ActiveTimeline, partitions: Collection[str]) -> None:
+    """Delete the pending plans that name one of the partitions; what they have announced is the caller's to take
+    away."""
+    for plan in pending_index_plans(data):
+        if plan.instant is not None and set(plan.partitions) & set(partitions):
+            data.delete_pending(plan.instant, Action.INDEXING)

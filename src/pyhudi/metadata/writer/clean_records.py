@@ -1,0 +1,80 @@
+"""Records that take files out of the metadata table; docs/format/metadata.md, sections 2.3 and 2.10."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.file_names import BASE, parse_names
+from pyhudi.metadata.indexes.expression_index_definition import expression_indexes
+from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
+from pyhudi.metadata.records.metadata_keys import (
+    bloom_filter_keys,
+    column_stats_keys,
+    expression_partition_keys,
+    partition_stats_keys,
+)
+from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_factory import FILE_COLUMNS, file_records
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+
+_NO_KEYS = pa.array([], pa.string())
+
+
+def clean_records(
+    storage: Storage, config: TableConfig, deleted: pa.Table, dropped: Sequence[str], columns: Sequence[str]
+) -> dict[str, Records]:
+    """Return the records that tell of a clean, by partition of the metadata table.
+
+    Args:
+        storage: the table's.
+        config: the table's, with the partitions of the metadata table that are in use.
+        deleted: the deleted files (FILE_COLUMNS; sizes are not looked at).
+        dropped: partitions of the table that have no files any more.
+        columns: columns that statistics are kept of.
+    """
+    files = deleted.select(FILE_COLUMNS.names).combine_chunks()
+    partitions = pc.unique(files["partition"]).to_pylist()
+    found = {
+        FILES: file_records(FILE_COLUMNS.empty_table(), partitions, config.version, files, dropped=dropped),
+        COLUMN_STATS: Records(deletes=_of_columns(files, columns)),
+        PARTITION_STATS: Records(deletes=_of_partitions(dropped, columns)),
+        BLOOM_FILTERS: Records(deletes=_of_blooms(files)),
+    }
+    for index in expression_indexes(storage, config, kept=True):
+        column = [index.expression.column]
+        if index.kind == BLOOM_FILTERS:
+            keys = _of_blooms(files)
+        else:
+            keys = pa.concat_arrays([_of_columns(files, column), _of_expressions(dropped, column)])
+        found[index.partition] = Records(deletes=keys)
+    return found
+
+
+def _of_columns(files: pa.Table, columns: Sequence[str]) -> pa.Array:
+    partitions, names = (files[name].combine_chunks() for name in ("partition", "name"))
+    keys = [column_stats_keys(pa.repeat(pa.scalar(name), files.num_rows), partitions, names) for name in columns]
+    return pa.concat_arrays([_NO_KEYS, *keys])
+
+
+def _of_blooms(files: pa.Table) -> pa.Array:
+    base = files.filter(pc.equal(parse_names(files["name"])["kind"], BASE)).combine_chunks()
+    return bloom_filter_keys(base["partition"].combine_chunks(), base["name"].combine_chunks())
+
+
+def _of_partitions(dropped: Sequence[str], columns: Sequence[str]) -> pa.Array:
+    names = pa.array(list(columns), pa.string())
+    keys = [partition_stats_keys(names, pa.repeat(pa.scalar(p), len(names))) for p in dropped]
+    return pa.concat_arrays([_NO_KEYS, *keys])
+
+
+def _of_expressions(dropped: Sequence[str], columns: Sequence[str]) -> pa.Array:
+    names = pa.array(list(columns), pa.string())
+    keys = [expression_partition_keys(names, pa.repeat(pa.scalar(p), len(names))) for p in dropped]
+    return pa.concat_arrays([_NO_KEYS, *keys])

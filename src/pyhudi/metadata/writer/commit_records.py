@@ -1,0 +1,129 @@
+"""Changes of a commit to the metadata table, from its write stats; docs/format/metadata.md, section 6.2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.base_file.column_bounds import bounds_type
+from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
+from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
+from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_factory import (
+    bloom_records,
+    column_stats_records,
+    file_records,
+    partition_stats_records,
+)
+from pyhudi.metadata.writer.concurrent_writes import OVERWRITES
+from pyhudi.metadata.writer.file_statistics import BOUNDS, blooms_of_files, bounds_of_files
+from pyhudi.metadata.writer.initialize_partitions import logs_stand_alone
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.commit_metadata import CommitMetadata
+
+
+def commit_records(
+    storage: Storage, config: TableConfig, metadata: CommitMetadata, instant: str, columns: pa.Schema, *, alone: bool
+) -> dict[str, Records]:
+    """The records that tell of a commit, by partition of the metadata table.
+
+    Bounds come along with the write stats (column BOUNDS); what does not is looked up in the files. ``columns`` are
+    those that statistics are kept of. ``alone``: no other write has completed since this one was planned.
+    """
+    version = config.version
+    used = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+    files = files_of_commit(metadata)
+    touched = set(files["partition"].to_pylist())
+    replaced = _emptied(metadata)
+    new_files = pa.concat_tables([files.select(["partition", "name", "size"]), _change_files(metadata)])
+    found = {FILES: file_records(new_files, touched | replaced, version)}
+    if used & {COLUMN_STATS, PARTITION_STATS} and columns.names:
+        bounds = _bounds_of(storage, files, columns)
+        if COLUMN_STATS in used:
+            found[COLUMN_STATS] = _column_stats(files, bounds, config)
+        if PARTITION_STATS in used:
+            whole = alone and metadata.operation in OVERWRITES
+            found[PARTITION_STATS] = partition_stats_records(
+                _flat(files["partition"]),
+                bounds,
+                version,
+                tight=touched & replaced if whole else (),
+                dropped=sorted(replaced - touched) if whole else (),
+            )
+    if BLOOM_FILTERS in used:
+        found[BLOOM_FILTERS] = _blooms(storage, files, instant, version)
+    return found
+
+
+def _emptied(metadata: CommitMetadata) -> set[str]:
+    """The partitions in which a commit has replaced file groups. It may name others, which had none: of these there may
+    be no folder."""
+    groups = metadata.replaced
+    if groups is None:
+        return set()
+    return set(groups["partition"].filter(pc.is_valid(groups["file_id"])).to_pylist())
+
+
+def files_of_commit(metadata: CommitMetadata) -> pa.Table:
+    """The files that a commit names: FILE_COLUMNS, ``path``, ``kind``, and BOUNDS if they come along."""
+    stats = metadata.stats.filter(pc.is_valid(metadata.stats["path"])).combine_chunks()
+    names = split_paths(stats["path"])[1]
+    found = pa.table(
+        {
+            "partition": stats["partitionPath"],
+            "name": names,
+            "size": stats["fileSizeInBytes"],
+            "path": stats["path"],
+            "kind": parse_names(names)["kind"],
+        }
+    )
+    if BOUNDS in stats.column_names:
+        found = found.append_column(BOUNDS, stats[BOUNDS])
+    return found.combine_chunks()
+
+
+def _change_files(metadata: CommitMetadata) -> pa.Table:
+    """Files of change data that come with the data files."""
+    stats = metadata.stats.select(["partitionPath", "cdcStats"])
+    rows = stats.filter(pc.is_valid(stats["cdcStats"])).to_pylist()
+    found = [
+        {"partition": row["partitionPath"], "name": path.rpartition("/")[2], "size": size}
+        for row in rows
+        for path, size in row["cdcStats"]
+    ]
+    return pa.Table.from_pylist(
+        found, schema=pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
+    )
+
+
+def _bounds_of(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa.StructArray:
+    wanted = bounds_type(columns)
+    if BOUNDS in files.column_names:
+        found = _flat(files[BOUNDS])
+        known = {field.name: field.type for field in found.type}
+        if not found.null_count and all(known.get(field.name) == field.type for field in wanted):
+            children = [pc.struct_field(found, [field.name]) for field in wanted]
+            return pa.StructArray.from_arrays(children, fields=list(wanted))
+    return bounds_of_files(storage, files, columns)
+
+
+def _column_stats(files: pa.Table, bounds: pa.StructArray, config: TableConfig) -> Records:
+    if not logs_stand_alone(config):
+        other = pc.not_equal(_flat(files["kind"]), LOG)
+        files, bounds = files.filter(other), bounds.filter(other)
+    return column_stats_records(files, bounds, config.version)
+
+
+def _blooms(storage: Storage, files: pa.Table, instant: str, version: int) -> Records:
+    base = files.filter(pc.equal(files["kind"], BASE)).combine_chunks()
+    found = blooms_of_files(storage, base["path"].to_pylist()).combine_chunks()
+    return bloom_records(base, _flat(found["text"]), _flat(found["type"]), instant, version)
+
+
+def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

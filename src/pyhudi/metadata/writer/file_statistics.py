@@ -1,0 +1,188 @@
+"""Statistics of single files for the metadata table: column bounds and bloom filters, read from the files.
+
+Write tasks bring bounds along in their statuses; here they are looked up in files that others wrote.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError, NotFoundError
+from pyhudi.format.base_file import orc, parquet
+from pyhudi.format.base_file.column_bounds import BoundsRecorder, bounds_type, parquet_bounds, unknown_columns
+from pyhudi.format.file_names import LOG
+from pyhudi.format.log import DATA_BLOCKS, decode_records, scan_blocks
+from pyhudi.schema.type_conversion import convert
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+
+BOUNDS = "bounds"
+"""A column beside those of WRITE_STAT_SCHEMA: the bounds of a file, as write statuses bring them."""
+
+_THREADS = 16
+_log = logging.getLogger(__name__)
+_WITHOUT_NAN = "parquet-cpp"
+"""Writers that leave NaN out of the bounds in a footer; ours note it, and have no bounds there."""
+
+
+def file_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArray:
+    """The bounds of a base file (one row of `pyhudi.format.base_file.column_bounds.bounds_type`): as its footer tells
+    them, else from its rows.
+
+    Raises:
+        FormatError: the file is damaged.
+        NotFoundError: it is gone.
+    """
+    with storage.open_input(path) as source:
+        if path.endswith(".orc"):
+            return _of_rows(orc.read_batches(source, _top_level(columns)), columns)
+        file = parquet.open_file(source, pre_buffer=False)
+        metadata = file.metadata
+        noted, is_known_writer = parquet.nan_columns(metadata), _leaves_nan_out(metadata)
+        found = parquet_bounds(metadata, columns, stored=file.schema_arrow)
+        unsure = set(unknown_columns(found))
+        if noted is not None and is_known_writer:
+            unsure |= noted.intersection(columns.names)
+        elif is_known_writer or noted is not None:  # who rewrites a file may take the note along
+            unsure |= {field.name for field in columns if pa.types.is_floating(field.type)}
+        if not unsure:
+            return found
+        rest = pa.schema([field for field in columns if field.name in unsure])
+        looked = _of_rows(parquet.read_batches(file, _top_level(rest)), rest)
+    children = [
+        looked.field(rest.get_field_index(f.name)) if f.name in unsure else found.field(i)
+        for i, f in enumerate(columns)
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(bounds_type(columns)))
+
+
+def _leaves_nan_out(metadata: Any) -> bool:
+    return str(metadata.created_by or "").startswith(_WITHOUT_NAN)
+
+
+def log_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArray:
+    """The bounds of the records in a log file, also of those that were rolled back.
+
+    Raises:
+        FormatError: the file is damaged.
+        NotFoundError: it is gone.
+    """
+    recorder = BoundsRecorder(columns)
+    with storage.open_input(path) as source:
+        for block in scan_blocks(source):
+            if block.type in DATA_BLOCKS:
+                recorder.add(_aligned(decode_records(block, columns=_top_level(columns)), columns))
+    return recorder.finish()
+
+
+def rows_of_file(storage: Storage, path: str, kind: str, columns: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of a base file, or the records of a log file, also of those that were rolled back; with these columns
+    and types, null where the file does not have them.
+
+    Raises:
+        FormatError: the file is damaged.
+        NotFoundError: it is gone.
+        SchemaMismatchError: values cannot have the type.
+    """
+    with storage.open_input(path) as source:
+        for rows in _rows_in(source, path, kind, columns.names):
+            there = set(rows.schema.names)
+            arrays = [
+                pa.chunked_array([convert(c, f.type, f.name) for c in _chunks(rows[f.name])], f.type)
+                if f.name in there
+                else pa.nulls(rows.num_rows, f.type)
+                for f in columns
+            ]
+            yield pa.Table.from_arrays(arrays, schema=columns)
+
+
+def _rows_in(source: Any, path: str, kind: str, names: list[str]) -> Iterator[pa.RecordBatch | pa.Table]:
+    if kind == LOG:
+        blocks = (block for block in scan_blocks(source) if block.type in DATA_BLOCKS)
+        yield from (decode_records(block, columns=names) for block in blocks)
+    elif path.endswith(".orc"):
+        yield from orc.read_batches(source, names)
+    else:
+        yield from parquet.read_batches(parquet.open_file(source, pre_buffer=False), names)
+
+
+def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def bounds_of_files(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa.StructArray:
+    """The bounds of many files (columns ``path`` and ``kind``), one row each; read on threads.
+
+    A file that is gone or damaged has none at all (null): it is for a query to complain of it.
+    """
+
+    def look(row: tuple[str, str]) -> pa.StructArray:
+        try:
+            return (log_bounds if row[1] == LOG else file_bounds)(storage, row[0], columns)
+        except (FormatError, NotFoundError) as failure:
+            _log.warning("no statistics of %s: %s", storage.uri(row[0]), failure)
+            return pa.nulls(1, bounds_type(columns))
+
+    return pa.concat_arrays(
+        [bounds_type_array(columns), *_on_threads(look, files["path"].to_pylist(), files["kind"].to_pylist())]
+    )
+
+
+def blooms_of_files(storage: Storage, paths: Sequence[str]) -> pa.Table:
+    """The bloom filters of base files as their footers have them: columns ``type`` and ``text``, null without one."""
+
+    def look(row: tuple[str]) -> tuple[str | None, str | None]:
+        with storage.open_input(row[0]) as source:
+            footer = orc.read_footer(source) if row[0].endswith(".orc") else parquet.read_footer(source)
+        text = None if footer.bloom_text is None else footer.bloom_text.decode("ascii", "replace")
+        return footer.bloom_type, text
+
+    found = _on_threads(look, paths)
+    return pa.table({"type": pa.array([f[0] for f in found], pa.string()), "text": [f[1] for f in found]})
+
+
+def bounds_type_array(columns: pa.Schema) -> pa.StructArray:
+    """Return empty bounds of the right type."""
+    return pa.array([], bounds_type(columns))
+
+
+def _on_threads(look: Any, *columns: Sequence[str]) -> list[Any]:
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(look, zip(*columns, strict=True)))
+
+
+def _of_rows(batches: Any, columns: pa.Schema) -> pa.StructArray:
+    recorder = BoundsRecorder(columns)
+    for batch in batches:
+        recorder.add(_aligned(batch, columns))
+    return recorder.finish()
+
+
+def _top_level(columns: pa.Schema) -> list[str]:
+    return list(dict.fromkeys(name.partition(".")[0] for name in columns.names))
+
+
+def _aligned(rows: pa.RecordBatch | pa.Table, columns: pa.Schema) -> pa.Table:
+    """Rows of a file with another schema: columns that it does not have are null in all of them."""
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    names = set(table.column_names)
+    for field in columns:
+        if field.name in names and table.schema.field(field.name).type != field.type:
+            at = table.schema.get_field_index(field.name)
+            table = table.set_column(at, field, _cast(table[field.name], field.type))
+        elif field.name not in names and field.name.partition(".")[0] not in names:
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    return table
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_floating(column.type):
+        return pa.chunked_array([convert(chunk, kind) for chunk in column.chunks], kind)
+    return pc.cast(column, kind, safe=False) if not pa.types.is_dictionary(column.type) else column

@@ -1,0 +1,145 @@
+"""Readers of a table's files for the first build of statistics or bloom filters, and the way of the records from there
+into the base files of the metadata table.
+
+Readers of files are the threads of this process, or tasks of an engine, for which `FileRecords` and `InitialFileGroups`
+are made: both are sent along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.file_names import LOG
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat
+from pyhudi.metadata.records.metadata_keys import bloom_filter_keys, group_of
+from pyhudi.metadata.records.record_changes import Records
+from pyhudi.metadata.records.record_factory import bloom_records, column_stats_records
+from pyhudi.metadata.writer.file_statistics import BOUNDS, blooms_of_files, bounds_of_files
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+
+PARTITION = "partition"
+FILE_FIELDS = (PARTITION, "name", "path", "kind")
+"""Columns of the tables of files."""
+FILTERS_TOGETHER = 64
+"""Bloom filters that are held at a time; one may take some 100 kB."""
+
+Entries = Iterable[tuple[pa.Array, pa.Array]]
+"""Keys and values, some at a time, in the order of an HFile."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecords:
+    """Conversion of files to records of the metadata table.
+
+    Args:
+        columns: those that statistics are kept of.
+        logs_count: whether a log file has statistics of its own
+        (`pyhudi.metadata.writer.initialize_partitions.logs_stand_alone`).
+        newest: the instant that bloom filters bear.
+    """
+
+    storage: Storage
+    version: int
+    columns: pa.Schema
+    logs_count: bool
+    newest: str
+
+    def bounds(self, files: pa.Table) -> pa.StructArray:
+        """The bounds of files, row by row; read on threads."""
+        return bounds_of_files(self.storage, files, self.columns)
+
+    def column_stats(self, files: pa.Table, bounds: pa.StructArray) -> Records:
+        """The records of files with these bounds."""
+        if not self.logs_count:
+            other = _flat(pc.not_equal(files["kind"], LOG))
+            files, bounds = files.filter(other), bounds.filter(other)
+        return column_stats_records(files, bounds, self.version)
+
+    def blooms(self, files: pa.Table) -> Records:
+        """The records of base files that have a bloom filter, in the order of the files; read on threads."""
+        found = blooms_of_files(self.storage, files["path"].to_pylist()).combine_chunks()
+        return bloom_records(files, _flat(found["text"]), _flat(found["type"]), self.newest, self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class InitialFileGroups:
+    """The file groups (``ids``) of a partition of the metadata table that gets its first base files."""
+
+    files: GroupFiles
+    ids: Sequence[str]
+
+    def write(self, records: Records) -> list[Stat]:
+        """Write base files of these records; returns their write stats."""
+        parts = records.by_group(len(self.ids))
+        return [self.files.write_base(self.ids[n], part) for n, part in sorted(parts.items())]
+
+    def write_sorted(self, number: int, entries: Entries) -> Stat | None:
+        """Write the base file of one group; returns its write stat. None: there are no entries, so there is no file."""
+        some = (one for one in entries if len(one[0]))
+        first = next(some, None)
+        if first is None:
+            return None
+        return self.files.write_sorted(self.ids[number], chain([first], some))
+
+
+class FileStatsReader(Protocol):
+    """Reads files for a first build, and writes what is told of each of them. Files have the columns FILE_FIELDS."""
+
+    def statistics(
+        self, records: FileRecords, files: pa.Table, groups: InitialFileGroups | None
+    ) -> tuple[list[Stat], pa.Table]:
+        """Write the records of ``column_stats`` (to no ``groups``: none).
+
+        Returns:
+            The write stats, and what is known of the partitions of the files: columns PARTITION and BOUNDS, the bounds
+            of some or all files of a partition in each row.
+        """
+
+    def blooms(self, records: FileRecords, files: pa.Table, groups: InitialFileGroups) -> list[Stat]:
+        """Write the records of ``bloom_filters`` of base files; returns the write stats.
+
+        Raises:
+            NotFoundError: a file is gone.
+            FormatError: a file is damaged, or a file group gets too large for an HFile.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFileStatsReader:
+    """Reads files on threads of this process. Memory: the bounds of all files; some bloom filters."""
+
+    def statistics(
+        self, records: FileRecords, files: pa.Table, groups: InitialFileGroups | None
+    ) -> tuple[list[Stat], pa.Table]:
+        bounds = records.bounds(files)
+        stats = [] if groups is None else groups.write(records.column_stats(files, bounds))
+        return stats, pa.table([files[PARTITION], bounds], names=[PARTITION, BOUNDS])
+
+    def blooms(self, records: FileRecords, files: pa.Table, groups: InitialFileGroups) -> list[Stat]:
+        keys = bloom_filter_keys(_flat(files[PARTITION]), _flat(files["name"]))
+        order = pc.sort_indices(keys.cast(pa.binary())).to_numpy()
+        of_group = group_of(keys, len(groups.ids))[order]
+        parts = (files.take(pa.array(order[of_group == n])) for n in range(len(groups.ids)))
+        stats = (groups.write_sorted(n, _filters(records, part)) for n, part in enumerate(parts))
+        return [stat for stat in stats if stat is not None]
+
+
+LOCAL = LocalFileStatsReader()
+
+
+def _filters(records: FileRecords, files: pa.Table) -> Iterator[tuple[pa.Array, pa.Array]]:
+    for start in range(0, files.num_rows, FILTERS_TOGETHER):
+        found = records.blooms(files.slice(start, FILTERS_TOGETHER))
+        yield found.keys, found.values
+
+
+def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,199 @@
+"""Rollback of a write's changes to the metadata table.
+
+From version 8 on the write's log files and its delta commit are deleted, under a rollback instant of the same time as
+that of the table. Before, blocks are voided by command blocks, and a delta commit tells of the log files that the
+table's own rollback has made. Docs/format/metadata.md, section 1.7.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.file_names import parse_names, split_paths
+from pyhudi.format.log.block_framing import rollback_frame
+from pyhudi.metadata.disable_metadata import METADATA_FOLDER
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat, begin, new_token, publish
+from pyhudi.metadata.file_groups.log_file_groups import group_slices, write_logs
+from pyhudi.metadata.metadata_layout import FILES, metadata_timeline
+from pyhudi.metadata.reader.initial_instants import is_initial_instant
+from pyhudi.metadata.records.record_factory import file_records
+from pyhudi.storage import join_path
+from pyhudi.timeline.action_metadata import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
+from pyhudi.timeline.instant import Action, Instant
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+ROLLBACK_SUFFIX = "006"
+"""Suffix of rollback instants in metadata tables of version 6."""
+
+
+def apply_rollback(
+    storage: Storage,
+    config: TableConfig,
+    target: str,
+    rollback: str,
+    log_files: Mapping[str, Mapping[str, int]],
+    completion: Callable[[], str],
+) -> None:
+    """Take back what the metadata table was told of ``target``; to be called before that leaves the table's timeline.
+    May be called again after a death in between.
+
+    Args:
+        rollback: the table's own rollback instant, which is inflight.
+        log_files: log files that the table's rollback has written or left, with sizes, by partition (version 6 only).
+        completion: gives a new completion time (asked for from version 8 on).
+    """
+    if FILES not in config.metadata_partitions:
+        return
+    active = metadata_timeline(storage, config.version)
+    if config.version < 8:
+        _void(storage, config, active, target, rollback, log_files)
+        return
+    known = active.timeline.find(target, Action.DELTA_COMMIT)
+    begun = active.timeline.find(rollback, Action.ROLLBACK)
+    if known is None and (begun is None or begun.is_completed):
+        return
+    started = time.monotonic()
+    paths = written_by(storage, target, config)
+    plan = RollbackPlan(
+        target,
+        Action.DELTA_COMMIT,
+        tuple(RollbackRequest(p, files=(_uri(storage, p, name),)) for p, names in paths.items() for name in names),
+    )
+    entry = begin(active, rollback, Action.ROLLBACK, plan.encode())
+    delete_instant(storage, active, target, config)
+    partitions = {
+        partition: RolledBackPartition(deleted=tuple(_uri(storage, partition, name) for name in names))
+        for partition, names in paths.items()
+    }
+    done = RollbackMetadata(rollback, int((time.monotonic() - started) * 1000), target, Action.DELTA_COMMIT, partitions)
+    active.complete(entry, done.encode(), completion())
+
+
+def is_merged(storage: Storage, config: TableConfig, target: Instant) -> bool:
+    """Return whether base files of the metadata table hold what a completed write of the table has told it, so that
+    nothing can be taken back: it was compacted since, or a partition was built since."""
+    if FILES not in config.metadata_partitions:
+        return True
+    timeline = metadata_timeline(storage, config.version).timeline
+    known = timeline.find(target.requested, Action.DELTA_COMMIT)
+    if known is None or not known.is_completed:
+        return True
+    compactions = timeline.of_actions(Action.COMMIT, Action.COMPACTION)
+    builds = [i for i in timeline.completed().of_actions(Action.DELTA_COMMIT) if is_initial_instant(i)]
+    later = any(i.requested > target.requested for i in compactions)
+    if config.version >= 8:
+        return later or any(i.order_time > known.order_time for i in builds)
+    return later or any(i.requested > target.requested for i in builds)
+
+
+def delete_instant(storage: Storage, active: ActiveTimeline, instant: str, config: TableConfig) -> None:
+    """Delete the log files (from version 8 on) and the delta commit of an instant that no reader uses."""
+    if config.version >= 8:
+        paths = written_by(storage, instant, config)
+        storage.delete_many(join_path(METADATA_FOLDER, p, name) for p, names in paths.items() for name in names)
+    known = active.timeline.find(instant, Action.DELTA_COMMIT)
+    if known is None:
+        return
+    for state in active.states(known):  # the completed one first
+        active.delete(state)
+
+
+def written_by(storage: Storage, instant: str, config: TableConfig) -> dict[str, list[str]]:
+    """Names of the files that bear an instant, by partition of the metadata table."""
+    found = {}
+    for partition in sorted({*config.metadata_partitions, *config.metadata_partitions_inflight}):
+        names = split_paths(storage.list(join_path(METADATA_FOLDER, partition))["path"])[1]
+        wanted = pc.fill_null(pc.equal(parse_names(names)["instant"], instant), False)
+        mine: list[str] = names.filter(wanted).to_pylist()
+        if mine:
+            found[partition] = mine
+    return found
+
+
+def _uri(storage: Storage, partition: str, name: str) -> str:
+    return storage.uri(join_path(METADATA_FOLDER, partition, name))
+
+
+def _void(
+    storage: Storage,
+    config: TableConfig,
+    active: ActiveTimeline,
+    target: str,
+    rollback: str,
+    log_files: Mapping[str, Mapping[str, int]],
+) -> None:
+    """The way of version 6: command blocks, then a delta commit of the rollback's own."""
+    known = active.timeline.find(target, Action.DELTA_COMMIT)
+    own = f"{rollback}{ROLLBACK_SUFFIX}"
+    begun = active.timeline.find(own, Action.ROLLBACK)
+    if known is not None or (begun is not None and not begun.is_completed):
+        _void_blocks(storage, config, active, target, own)
+        if known is not None:
+            for state in active.states(known):
+                active.delete(state)
+    done = active.timeline.find(rollback, Action.DELTA_COMMIT)
+    if done is not None and done.is_completed:
+        return
+    entry = begin(active, rollback)
+    rows = [
+        {"partition": partition, "name": name, "size": size}
+        for partition, names in log_files.items()
+        for name, size in names.items()
+    ]
+    schema = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
+    stats: list[Stat] = []
+    if rows:
+        files = pa.Table.from_pylist(rows, schema=schema)
+        records = file_records(files, log_files, config.version)
+        stats = write_logs(GroupFiles(storage, FILES, rollback, config.version), active.timeline, records)
+    publish(active, entry, stats, config.version, None)
+
+
+def _void_blocks(storage: Storage, config: TableConfig, active: ActiveTimeline, target: str, rollback: str) -> Instant:
+    groups = [
+        (partition, group)
+        for partition in sorted({*config.metadata_partitions, *config.metadata_partitions_inflight})
+        for group in group_slices(storage, active.timeline, partition, config.version)
+    ]
+    plan = RollbackPlan(
+        target,
+        Action.DELTA_COMMIT,
+        tuple(RollbackRequest(partition, group.file_id, group.base_instant) for partition, group in groups),
+    )
+    entry = begin(active, rollback, Action.ROLLBACK, plan.encode())
+    written: dict[str, dict[str, int]] = {}
+    for partition, group in groups:
+        block = rollback_frame(rollback, target)
+        name = group.log_name(rollback, new_token(), config.version)
+        data = b"".join(bytes(part) for part in block.parts)
+        storage.write(join_path(METADATA_FOLDER, partition, name), data)
+        written.setdefault(partition, {})[_uri(storage, partition, name)] = len(data)
+    partitions = {p: RolledBackPartition(command_files=files) for p, files in written.items()}
+    done = RollbackMetadata(rollback, 0, target, Action.DELTA_COMMIT, partitions)
+    return active.complete(entry, done.encode())
+
+
+def drop_unfinished(storage: Storage, active: ActiveTimeline, pending: Iterable[str], config: TableConfig) -> None:
+    """Delete what a dead writer left of delta commits that no instant of the table will come back to, and of services;
+    ``pending`` are the instants that are pending on the table."""
+    alive = set(pending)
+    for instant in active.timeline.pending().of_actions(Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN):
+        if instant.action != Action.CLEAN:  # whose files are gone, or are found again
+            paths = written_by(storage, instant.requested, config)
+            mine = ((p, name) for p, names in paths.items() for name in names)
+            made = [join_path(METADATA_FOLDER, p, name) for p, name in mine if config.version >= 8 or name[0] != "."]
+            storage.delete_many(made)
+        for state in active.states(instant):
+            active.delete(state)
+    for instant in active.timeline.pending().of_actions(Action.DELTA_COMMIT):
+        if instant.requested not in alive:
+            delete_instant(storage, active, instant.requested, config)

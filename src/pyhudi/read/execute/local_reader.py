@@ -1,0 +1,265 @@
+"""Reading a scan plan in this process: tasks to Arrow batches on threads, or task by task on Spark's executors."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.enums import InvalidText
+from pyhudi.errors import NotFoundError, QueryError
+from pyhudi.format.base_file import orc, parquet
+from pyhudi.format.corruption import as_corruption
+from pyhudi.merge.file_group_reader import FileSlice
+from pyhudi.read.execute.commit_time_filter import CommitTimes
+from pyhudi.read.execute.merged_reader import MergedReader
+from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.schema.meta_fields import COMMIT_TIME
+from pyhudi.schema.schema_evolution import conform
+
+if TYPE_CHECKING:
+    from pyhudi.read.scan_plan import ScanPlan
+    from pyhudi.storage.storage_protocol import Storage
+
+BATCH_ROWS = 65_536
+_QUEUED_BATCHES = 2  # per thread: what is read ahead of a slow consumer
+_LEAST_BUDGET = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """One base file: its path, the values that columns have whatever it holds, and the names of columns that it calls
+    otherwise (None: what it calls so is another column)."""
+
+    path: str
+    values: Mapping[str, Any]
+    names: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReader:
+    """Reads base files into batches of the columns asked for; pickles, so that it can go to executors.
+
+    ``schema`` are all columns of the table, ``columns`` those of the result. ``invalid_text``: what becomes of
+    text that is not UTF-8.
+    """
+
+    storage: Storage
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    filter: RowFilter | None = None
+    commit_times: CommitTimes | None = None
+    invalid_text: InvalidText = InvalidText.FAIL
+
+    @classmethod
+    def of(cls, plan: ScanPlan, storage: Storage) -> TaskReader:
+        """The reader for the tasks of a plan."""
+        return cls(storage, plan.schema, plan.columns, plan.filter, plan.commit_times, plan.invalid_text)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        return pa.schema([self.schema.field(c) for c in self.columns])
+
+    def read(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        """The rows of one base file that meet the conditions.
+
+        Older files may lack columns or hold narrower types; rows come out in the table's schema.
+
+        Raises:
+            QueryError: the file is gone.
+            FormatError: the file is damaged.
+        """
+        try:
+            damage = as_corruption(f"{self.storage.uri(task.path)} cannot be read")
+            with damage, self.storage.open_input(task.path) as source:
+                yield from self._read(source, task)
+        except NotFoundError as e:
+            raise QueryError(
+                f"{self.storage.uri(task.path)} is gone: a cleaner has removed it since the query was planned. Plan "
+                "again, or keep more versions (hoodie.clean.commits.retained)"
+            ) from e
+
+    def _read(self, source: Any, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        if task.path.endswith(".orc"):
+            yield from self._read_orc(source, task)
+            return
+        file = parquet.FilteredFile(source, self.invalid_text)
+        needed, held = self._needed(), file.schema
+        names = {c: task.names.get(c, c) for c in needed if c not in task.values}
+        inside = {c: n for c, n in names.items() if n is not None and n in held.names}
+        like = {c for c, n in inside.items() if c == n and held.field(n).type == self.schema.field(c).type}
+        pushed, later = self._split_conditions(like & file.comparable, task)
+        as_is = not later and set(needed) == like
+        condition = reduce(lambda a, b: a & b, pushed) if pushed else None
+        target = pa.schema([self.schema.field(c) for c in needed])
+        for batch in file.batches(self.columns if as_is else list(inside.values()), condition, BATCH_ROWS):
+            if batch.num_rows == 0:
+                continue
+            yield batch if as_is else self._finished(batch.rename_columns(list(inside)), target, task, later)
+
+    def _read_orc(self, source: Any, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        """Read by our own reader: Arrow's does not know in which time zone the file stores times."""
+        needed = self._needed()
+        inside = {c: task.names.get(c, c) for c in needed if c not in task.values}
+        by_file = {name: column for column, name in inside.items() if name is not None}
+        target = pa.schema([self.schema.field(c) for c in needed])
+        _, conditions = self._split_conditions(set(), task)
+        for batch in orc.read_batches(source, list(by_file), invalid_text=self.invalid_text):
+            if not needed:  # rows are only counted
+                yield batch
+                continue
+            named = batch.rename_columns([by_file[name] for name in batch.schema.names])
+            for start in range(0, batch.num_rows, BATCH_ROWS):
+                yield self._finished(named.slice(start, BATCH_ROWS), target, task, conditions)
+
+    def _finished(
+        self, batch: pa.RecordBatch, target: pa.Schema, task: ReadTask, conditions: list[pc.Expression]
+    ) -> pa.RecordBatch:
+        """The rows that meet the conditions, with the columns asked for in the table's types."""
+        batch = self._completed(batch, target, task.values)
+        for condition in conditions:
+            batch = batch.filter(condition)
+        return batch.select(list(self.columns))
+
+    def _needed(self) -> list[str]:
+        """Output columns first, then those that only conditions need."""
+        needed = list(self.columns)
+        more = self.filter.columns(self.schema) if self.filter is not None else []
+        if self.commit_times is not None:
+            more = [*more, COMMIT_TIME]
+        return needed + [c for c in dict.fromkeys(more) if c not in needed]
+
+    def _split_conditions(self, like: set[str], task: ReadTask) -> tuple[list[pc.Expression], list[pc.Expression]]:
+        """Conditions that the file can check as it is (row groups by statistics first), and those for later."""
+        pushed: list[pc.Expression] = []
+        later: list[pc.Expression] = []
+        if self.commit_times is not None:
+            (pushed if COMMIT_TIME in like else later).append(self.commit_times.arrow())
+        rows = self.filter and self.filter.given(task.values, self.schema)
+        if isinstance(rows, RowFilter):
+            fits = set(rows.columns(self.schema)) <= like and rows.is_for_row_groups(self.schema)
+            (pushed if fits else later).append(rows.arrow(self.schema))
+        elif rows is False:
+            pushed.append(pc.scalar(False))
+        return pushed, later
+
+    def _completed(self, batch: pa.RecordBatch, target: pa.Schema, values: Mapping[str, Any]) -> pa.RecordBatch:
+        for name, value in values.items():
+            if name in target.names:
+                kind = target.field(name).type
+                column = pa.repeat(pa.scalar(value, kind), batch.num_rows)
+                batch = batch.append_column(pa.field(name, kind), column)
+        return conform(batch, target)
+
+
+def scan_table(plan: ScanPlan, storage: Storage, *, threads: int | None = None) -> pa.Table:
+    """Read all rows of a plan; files in the order of the tasks."""
+    count = threads or _default_threads()
+    works = works_of(plan, storage, threads=count)
+    if len(works) <= 1:
+        return pa.Table.from_batches([batch for work in works for batch in work()], schema=plan.output_schema)
+    with ThreadPoolExecutor(count) as pool:
+        parts = pool.map(lambda work: list(work()), works)
+        return pa.Table.from_batches([batch for part in parts for batch in part], schema=plan.output_schema)
+
+
+def scan_batches(plan: ScanPlan, storage: Storage, *, threads: int | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a plan as they come, in no particular order, with a bounded number of batches in memory."""
+    count = threads or _default_threads()
+    works = works_of(plan, storage, threads=count)
+    count = min(count, len(works))
+    ready: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(max(1, count) * _QUEUED_BATCHES)
+    stop = threading.Event()
+    pending = iter(works)
+    lock = threading.Lock()
+
+    def put(item: pa.RecordBatch | BaseException | None) -> bool:
+        while not stop.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def work() -> None:
+        try:
+            while not stop.is_set():
+                with lock:
+                    read = next(pending, None)
+                if read is None:
+                    break
+                for batch in read():
+                    if not put(batch):
+                        return
+        except BaseException as e:  # handed to the consumer, whatever it is
+            put(e)
+        finally:
+            put(None)
+
+    workers = [threading.Thread(target=work, name=f"pyhudi-scan-{i}", daemon=True) for i in range(count)]
+    for worker in workers:
+        worker.start()
+    try:
+        running = count
+        while running:
+            item = ready.get()
+            if item is None:
+                running -= 1
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                yield item
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.join()
+
+
+Work = Callable[[], Iterator[pa.RecordBatch]]
+"""Reads one slice."""
+
+
+def works_of(plan: ScanPlan, storage: Storage, *, threads: int = 1) -> list[Work]:
+    """Return a read function for each slice of a plan, in its order. ``threads`` of them share the memory for merging.
+
+    Raises:
+        QueryError: the plan has a filter in SQL that only Spark understands.
+    """
+    if plan.filter is not None and plan.schema.names:  # refused whether or not there is anything to read
+        plan = replace(plan, filter=plan.filter.without_sql(plan.schema))
+    reader = TaskReader.of(plan, storage)
+    if plan.merging is None:
+        return [partial(reader.read, task) for task in tasks_of(plan)]
+    context = replace(plan.merging, budget=max(plan.merging.budget // threads, _LEAST_BUDGET))
+    merged = MergedReader.of(plan, context)
+    values = plan.path_values()
+    works: list[Work] = []
+    for task, row in zip(tasks_of(plan), plan.tasks.to_pylist(), strict=True):
+        if row["log_paths"]:
+            works.append(partial(merged.read, FileSlice.of(row, values.get(row["partition"], {}))))
+        else:
+            works.append(partial(reader.read, task))
+    return works
+
+
+def tasks_of(plan: ScanPlan) -> list[ReadTask]:
+    """The base files of a plan, in its order."""
+    values = plan.path_values()
+    columns = (plan.tasks[name].to_pylist() for name in ("base_path", "partition", "base_instant"))
+    return [
+        ReadTask(path, values.get(partition, {}), plan.renamed.get(instant, {}))
+        for path, partition, instant in zip(*columns, strict=True)
+    ]
+
+
+def _default_threads() -> int:
+    return min(8, (os.cpu_count() or 1) + 2)

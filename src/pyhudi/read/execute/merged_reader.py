@@ -1,0 +1,141 @@
+"""Queries on file slices that have log files: what a plan means for the file-group reader, and reading with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.config import Options, options
+from pyhudi.keygen.key_spec import KeySpec
+from pyhudi.merge.base_file_reader import Condition
+from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
+from pyhudi.merge.logs.valid_log_blocks import BlockView, Committed
+from pyhudi.merge.modes.delete_marker import DeleteMarker
+from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.merge.row_replacement import changed_rows
+from pyhudi.read.execute.commit_time_filter import CommitTimes
+from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.read.schema.column_renames import Names, SchemaHistory
+from pyhudi.schema.meta_fields import COMMIT_TIME
+from pyhudi.table.config.merge_settings import with_delete_marker
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.read.scan_plan import ScanPlan
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNamesByInstant:
+    """The names that columns of a query have in the files of an instant, asked for one instant at a time."""
+
+    history: SchemaHistory
+    columns: tuple[str, ...]
+    as_of: str | None
+
+    def __call__(self, instant: str) -> Names:
+        return self.history.names_in_files(self.columns, self.as_of, [instant]).get(instant, {})
+
+
+def block_view(table: PinnedTable) -> BlockView:
+    """Return the log blocks that count in the latest snapshot: all of them from version 8 on, where the files
+    themselves are chosen by what has completed."""
+    if table.config.version >= 8:
+        return BlockView()
+    timeline = table.active.timeline
+    committed = Committed(
+        frozenset(i.requested for i in timeline if i.is_completed),
+        frozenset(i.requested for i in timeline if not i.is_completed),
+        timeline.start,
+    )
+    return BlockView(committed=committed)
+
+
+def slice_context(
+    table: PinnedTable,
+    schema: pa.Schema,
+    *,
+    path_columns: tuple[str, ...] = (),
+    commit_times: CommitTimes | None = None,
+    latest: str | None = None,
+    renamed: ColumnNamesByInstant | None = None,
+    opts: Options | None = None,
+) -> SliceContext:
+    """Return the settings by which slices of a table are merged; the result's columns are all of ``schema``.
+
+    ``commit_times``: an incremental query, in which only base rows and log blocks of those instants take part;
+    ``latest``: the requested time up to which log blocks count.
+
+    Raises:
+        UnsupportedTableError: the table merges by a merger that is not registered.
+    """
+    opts = opts or Options.parse({})
+    config = table.config
+    merging = with_delete_marker(config.merging, opts)
+    return SliceContext(
+        storage=table.storage,
+        schema=schema,
+        columns=tuple(schema.names),
+        rules=MergeRules.of_table(merging),
+        deletes=DeleteMarker.of_table(merging),
+        view=replace(block_view(table), latest=latest, within=commit_times),
+        constant_columns=path_columns,
+        base_rows=None if commit_times is None else Condition(commit_times.arrow(), (COMMIT_TIME,)),
+        keys=None if config.populate_meta_fields else KeySpec.from_config(config, opts),
+        names_at=renamed,
+        use_positions=opts.get_typed(options.MERGE_USE_RECORD_POSITIONS),
+        budget=opts.get_typed(options.MEMORY_MERGE_MAX_SIZE),
+        spill_folder=opts.get_typed(options.MEMORY_SPILL_PATH),
+        invalid_text=opts.get_typed(options.READ_INVALID_TEXT),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MergedReader:
+    """Reads slices with logs into batches of the columns asked for; pickles, so that it can go to executors."""
+
+    context: SliceContext
+    columns: tuple[str, ...]
+    filter: RowFilter | None = None
+    commit_times: CommitTimes | None = None
+
+    @classmethod
+    def of(cls, plan: ScanPlan, context: SliceContext) -> MergedReader:
+        """The reader for the slices of a plan."""
+        more = plan.filter.columns(plan.schema) if plan.filter is not None else []
+        if plan.commit_times is not None:
+            more = [*more, COMMIT_TIME]
+        context = replace(context, columns=tuple(dict.fromkeys((*plan.columns, *more))))
+        if plan.filter is not None and plan.filter.sql is None and set(plan.filter.columns(plan.schema)) <= plan.keys:
+            # all versions of a record agree on it, so base rows that fail need not be merged to be left out
+            by_key = Condition(plan.filter.arrow(plan.schema), tuple(plan.filter.columns(plan.schema)))
+            context = replace(context, base_rows=by_key.and_(context.base_rows))
+        return cls(context, plan.columns, plan.filter, plan.commit_times)
+
+    def read(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+        """The merged rows of one slice that meet the conditions.
+
+        Raises:
+            QueryError: a file is gone.
+            FormatError: a file is damaged.
+        """
+        yield from self._matching(read_slice(self.context, file_slice))
+
+    def read_changed(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+        """Read the merged rows of one slice that are not in the base file as they are
+        (`pyhudi.merge.row_replacement`)."""
+        yield from self._matching(changed_rows(replace(self.context, base_rows=None), file_slice))
+
+    def _matching(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        conditions = []
+        if self.commit_times is not None:
+            conditions.append(self.commit_times.arrow())
+        if self.filter is not None:
+            conditions.append(self.filter.arrow(self.context.schema))
+        for batch in batches:
+            for condition in conditions:
+                batch = batch.filter(condition)
+            if batch.num_rows:
+                yield batch.select(list(self.columns))

@@ -1,0 +1,49 @@
+"""Conditions that cannot mean what they look like, told to whoever asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.errors import PartitionValueWarning, warn
+from pyhudi.keygen.partition_path_values import partition_fields
+from pyhudi.table.config.key_generator_type import PartitionKind
+
+if TYPE_CHECKING:
+    from pyhudi.read.filters.row_filter import RowFilter
+    from pyhudi.table.config.table_config import TableConfig
+
+
+def warn_of_path_texts(config: TableConfig, schema: pa.Schema, rows: RowFilter | None) -> None:
+    """Warn of a condition that compares the column of a timestamp key generator with the text of a partition path.
+
+    Apache Hudi's readers show such a column as the path's text; here it has the values that were written, numbers as a
+    rule, to which no such text is equal.
+
+    Args:
+        config: The table.
+        schema: The columns of the query.
+        rows: The condition.
+    """
+    if rows is None or rows.expression is not None:
+        return
+    names = [
+        field.name
+        for field in partition_fields(config)
+        if field.kind is PartitionKind.TIMESTAMP
+        and field.name in schema.names
+        and not pa.types.is_string(schema.field(field.name).type)
+    ]
+    for name in names:
+        as_text = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
+        known = rows.for_pruning(as_text)
+        terms = [term for group in known.anyof for term in group if term.column == name] if known is not None else []
+        texts = [v for term in terms for v in term.values if isinstance(v, str) and not v.lstrip("-").isdecimal()]
+        if texts:
+            warn(
+                f"the condition on {name!r} compares it with the text {texts[0]!r}, which looks like a partition path; "
+                f"the column holds what was written, of type {schema.field(name).type}, and no row has that text: "
+                "compare it with such values, or use _hoodie_partition_path for paths",
+                PartitionValueWarning,
+            )

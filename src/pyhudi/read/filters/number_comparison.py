@@ -1,0 +1,98 @@
+"""Numbers of filters as columns are compared with them: exactly, and in the types in which Spark compares.
+
+A value need not be one of its column's type: a column of whole numbers may be compared with a fraction, or with a
+number that is out of its range. Such a comparison is told by whole numbers that are in the range.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+Number: TypeAlias = int | float | Decimal
+
+_MOST_DIGITS = 38
+LISTS = ("in", "not in")
+"""Operators whose value is a list."""
+_NONE, _ALL = ("in", ()), ("not in", ())
+"""Comparisons that no value meets, and every one that is not null."""
+
+
+def number_of(value: Any) -> Number | None:
+    """A value as a number of Python; None for anything else. True is 1."""
+    plain = value.as_py() if isinstance(value, pa.Scalar) else value
+    if isinstance(plain, np.number | np.bool_):
+        plain = plain.item()
+    if isinstance(plain, bool):
+        return int(plain)
+    return plain if isinstance(plain, int | float | Decimal) else None
+
+
+def is_nan(value: Any) -> bool:
+    """Return True if a value is a number that is not a number (NaN)."""
+    number = number_of(value)
+    return number is not None and number != number
+
+
+def in_whole_numbers(op: str, value: Any, kind: pa.DataType) -> tuple[str, Any]:
+    """The comparison of a column of an integer type with any value (or list of them), by numbers of that type.
+
+    What is not a number is greater than all numbers, as in Spark; values of other types stay as they are.
+    """
+    low, high = _range(kind)
+    if op in LISTS:
+        return op, tuple(one for given in value for one in _as_equal(given, low, high))
+    number = number_of(value)
+    if number is None:
+        return op, value
+    if op in ("=", "==", "!="):
+        equal = _as_equal(value, low, high)
+        return (op, equal[0]) if equal else (_ALL if op == "!=" else _NONE)
+    downwards = op in ("<", "<=")
+    if number != number or number > high:
+        return _ALL if downwards else _NONE
+    if number < low:
+        return _NONE if downwards else _ALL
+    whole = math.floor(number)
+    if whole == number:
+        return op, whole
+    return ("<", whole + 1) if downwards else (">", whole)
+
+
+def _as_equal(value: Any, low: int, high: int) -> tuple[Any, ...]:
+    """The one value of a type that is equal to a value, or none."""
+    number = number_of(value)
+    if number is None:
+        return (value,)
+    if number != number:  # what is not a number
+        return ()
+    if not low <= number <= high or math.floor(number) != number:
+        return ()
+    return (int(number),)
+
+
+def _range(kind: pa.DataType) -> tuple[int, int]:
+    if pa.types.is_unsigned_integer(kind):
+        return 0, (1 << kind.bit_width) - 1
+    half = 1 << (kind.bit_width - 1)
+    return -half, half - 1
+
+
+def can_be_compared(kind: pa.DataType, value: pa.Scalar) -> bool:
+    """Return True if a column of a decimal type can be compared with a number: a decimal must have room for both."""
+    if not pa.types.is_decimal(value.type):
+        return bool(pa.types.is_floating(value.type))
+    scale = max(kind.scale, value.type.scale)
+    return bool(scale + max(kind.precision - kind.scale, value.type.precision - value.type.scale) <= _MOST_DIGITS)
+
+
+def compared_type(kind: pa.DataType, values: list[pa.Scalar]) -> pa.DataType:
+    """The type in which Spark compares a column with values: short floats with long ones, and with decimals, as long
+    ones. (Whole numbers are made short floats.)"""
+    if pa.types.is_float32(kind) and any(pa.types.is_float64(v.type) or pa.types.is_decimal(v.type) for v in values):
+        return pa.float64()
+    return kind

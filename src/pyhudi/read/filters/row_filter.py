@@ -1,0 +1,171 @@
+"""Row filters: one value for the three ways to write them, turned into what each reader understands.
+
+A filter is ``[(column, op, value), …]`` (all must hold), a list of such lists (any must hold), a
+``pyarrow.compute.Expression``, or SQL text. As in SQL, a comparison with null is not true.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import QueryError
+from pyhudi.read.filters.number_comparison import LISTS, is_nan
+from pyhudi.read.filters.sql_predicate import equivalent, implied_predicate
+from pyhudi.read.filters.terms import OPERATORS, Term
+from pyhudi.read.schema.column_paths import resolve_column, type_of
+
+Filter: TypeAlias = pc.Expression | str | Sequence[Any]
+"""Forms of a filter in the public API."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """A parsed filter: exactly one of the three is set. ``anyof`` is a disjunction of conjunctions."""
+
+    anyof: tuple[tuple[Term, ...], ...] = ()
+    expression: pc.Expression | None = None
+    sql: str | None = None
+
+    @classmethod
+    def parse(cls, value: Filter | None) -> RowFilter | None:
+        """Read a filter in any of its spellings; None and an empty list mean no filter.
+
+        Raises:
+            QueryError: it is none of them, or an operator is unknown.
+        """
+        if value is None:
+            return None
+        if isinstance(value, str):
+            return cls(sql=value)
+        if isinstance(value, pc.Expression):
+            return cls(expression=value)
+        if not isinstance(value, Sequence):
+            raise QueryError(
+                f"a filter must be a list of (column, op, value), a pyarrow expression or SQL, not {value!r}"
+            )
+        if not value:
+            return None
+        if isinstance(value[0], str):
+            raise QueryError(f"a filter must be a list of (column, op, value), not {value!r}; write [{tuple(value)!r}]")
+        groups = [value] if isinstance(value[0], tuple) else value
+        return cls(anyof=tuple(tuple(_term(term) for term in group) for group in groups))
+
+    def arrow(self, schema: pa.Schema) -> pc.Expression:
+        """Return the filter as a pyarrow expression on batches of that schema.
+
+        Raises:
+            QueryError: SQL text, an unknown column, or a value that cannot be compared with the column.
+        """
+        if self.sql is not None:
+            return self.without_sql(schema).arrow(schema)
+        if self.expression is not None:
+            return self.expression
+        return reduce(
+            lambda a, b: a | b,
+            (reduce(lambda a, b: a & b, (term.arrow(schema) for term in group)) for group in self.anyof if group),
+        )
+
+    def on(self, schema: pa.Schema, zone: dt.tzinfo = dt.UTC) -> RowFilter:
+        """The same filter of columns of that schema (`Term.on`).
+
+        Raises:
+            QueryError: an unknown column, or a value that cannot be compared with the column.
+        """
+        if not self.anyof:
+            return self
+        return RowFilter(
+            anyof=tuple(
+                tuple(t.on(type_of(resolve_column(t.column, schema), schema), zone) for t in group)
+                for group in self.anyof
+            )
+        )
+
+    def without_sql(self, schema: pa.Schema) -> RowFilter:
+        """The same filter in a form that needs no Spark.
+
+        Raises:
+            QueryError: SQL text that only Spark understands.
+        """
+        if self.sql is None:
+            return self
+        groups = equivalent(self.sql, schema)
+        if groups is None:
+            raise QueryError(
+                f"only Spark understands all of the filter {self.sql!r}: use to_spark(), or write it as "
+                "[(column, op, value), …] or as a pyarrow expression. Without Spark, SQL may compare columns with "
+                "literals of their own type (=, <>, <, <=, >, >=, IN, BETWEEN, LIKE 'prefix%', IS NULL; AND, OR, NOT)"
+            )
+        return RowFilter(anyof=groups).on(schema)
+
+    def given(self, values: Mapping[str, Any], schema: pa.Schema) -> RowFilter | bool:
+        """The filter of rows whose columns have these values, of which only terms on other columns are left; or whether
+        all rows meet it. A pyarrow expression is left as it is."""
+        if not self.anyof:
+            return self
+        row = pa.table({name: pa.array([value], schema.field(name).type) for name, value in values.items()})
+        groups = []
+        for group in self.anyof:
+            known = [t for t in group if resolve_column(t.column, schema)[0] in values]
+            if all(row.filter(term.arrow(schema)).num_rows for term in known):
+                groups.append(tuple(t for t in group if t not in known))
+        return True if () in groups else bool(groups) and RowFilter(anyof=tuple(groups))
+
+    def is_for_row_groups(self, schema: pa.Schema) -> bool:
+        """Return True if Arrow may leave out row groups by it: their statistics do not tell of what is not a number, of
+        which all comparisons may be true but equality with a number, and being less than one."""
+        return not any(
+            t.value is not None
+            and (t.op not in ("=", "==", "<", "<=") or is_nan(t.value))
+            and pa.types.is_floating(type_of(resolve_column(t.column, schema), schema))
+            for group in self.anyof
+            for t in group
+        )
+
+    def for_pruning(self, schema: pa.Schema) -> RowFilter | None:
+        """Return the condition implied for every row of the filter, in a form by which files can be pruned.
+
+        Of SQL text that is as much as can be understood of it (`pyhudi.read.filters.sql_predicate`); None: nothing.
+        """
+        if self.sql is None:
+            return self
+        groups = implied_predicate(self.sql, schema)
+        return None if groups is None else RowFilter(anyof=groups)
+
+    def columns(self, schema: pa.Schema) -> list[str]:
+        """Top-level columns of the schema that the filter needs (for a pyarrow expression: all it may need)."""
+        if self.expression is not None:
+            text = str(self.expression)
+            return [name for name in schema.names if name in text]
+        used = {resolve_column(term.column, schema)[0] for group in self.anyof for term in group}
+        return [name for name in schema.names if name in used]
+
+    def __str__(self) -> str:
+        if self.sql is not None:
+            return self.sql
+        if self.expression is not None:
+            return str(self.expression)
+        return " or ".join(
+            "(" + " and ".join(f"{t.column} {t.op} {t.value!r}" for t in group) + ")" for group in self.anyof
+        )
+
+
+def _term(value: Any) -> Term:
+    if not isinstance(value, tuple) or len(value) != 3 or not isinstance(value[0], str):
+        raise QueryError(f"a filter term must be (column, op, value), not {value!r}")
+    column, op, operand = value
+    if op not in OPERATORS:
+        raise QueryError(f"unknown operator {op!r} in the filter term {value!r}; there are {', '.join(OPERATORS)}")
+    if op in LISTS:
+        if isinstance(operand, str) or not hasattr(operand, "__iter__"):
+            raise QueryError(f"the filter term {value!r} needs a list of values")
+        operand = tuple(v for v in operand if v is not None)
+    elif operand is None and op not in ("=", "==", "!="):
+        raise QueryError(f"the filter term {value!r} compares with null, which is never true; use '=' or '!='")
+    return Term(column, op, operand)

@@ -1,0 +1,216 @@
+"""Values in conditions of SQL: columns, literals, and functions of columns that are known by an index."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from pyhudi.errors import ConfigError, QueryError
+from pyhudi.metadata.indexes.expression_index_definition import FUNCTIONS, Expression
+from pyhudi.read.filters.sql_tokenizer import Kind, Token
+from pyhudi.read.filters.terms import literal
+
+_MOST_EXACT = 1 << 53
+
+
+ALIASES = {
+    "dayofmonth": "day",
+    "lcase": "lower",
+    "ucase": "upper",
+    "substr": "substring",
+    "to_unix_timestamp": "unix_timestamp",
+    "len": "length",
+    "char_length": "length",
+    "character_length": "length",
+}
+"""Other names of functions of Spark."""
+_TRIMS = ("trim", "ltrim", "rtrim")
+_SIDES = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+_DEFAULTS = {"regexp_extract": {"idx": "1"}}
+
+Known: TypeAlias = Mapping[Expression, pa.DataType]
+"""Expressions that something is known of, with the types of their values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, or an expression that is known; ``name`` is then its text."""
+
+    name: str
+    kind: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal; None: null."""
+
+    value: Any
+
+
+Operand: TypeAlias = Column | Literal | None
+"""None: anything else."""
+
+
+def operand_of(taken: list[Token], schema: pa.Schema, known: Known) -> Operand:
+    """Parse tokens that are a value."""
+    return _literal(taken) or _column(taken, schema) or (_call(taken, schema, known) if known else None)
+
+
+def _literal(taken: list[Token]) -> Literal | None:
+    if len(taken) == 1:
+        (one,) = taken
+        if one.kind is Kind.VALUE:
+            return Literal(one.value)
+        known: dict[str, Any] = {"TRUE": True, "FALSE": False, "NULL": None}
+        return Literal(known[one.word]) if one.word in known else None
+    if len(taken) == 2:
+        first, second = taken
+        if first.word in ("-", "+") and isinstance(second.value, int | float | Decimal):
+            value = second.value
+            if first.word == "-":  # minus would round long decimals
+                value = value.copy_negate() if isinstance(value, Decimal) else -value
+            return Literal(value)
+        if first.word == "DATE" and isinstance(second.value, str):
+            try:
+                return Literal(dt.datetime.strptime(second.value, "%Y-%m-%d").date())
+            except ValueError:
+                return None
+    return None
+
+
+def _column(taken: list[Token], schema: pa.Schema) -> Column | None:
+    """The column that a dotted name means, whose parts are found as they are written or else whatever their case."""
+    parts, dots = taken[::2], taken[1::2]
+    if any(part.kind not in (Kind.WORD, Kind.NAME) for part in parts) or any(dot.text != "." for dot in dots):
+        return None
+    if len(dots) != len(parts) - 1:
+        return None
+    inside: Any = schema
+    names: list[str] = []
+    for part in parts:
+        if not isinstance(inside, pa.Schema) and not pa.types.is_struct(inside):
+            return None
+        known = [field.name for field in inside]
+        mine = [name for name in known if name.lower() == part.text.lower()]
+        if len(mine) != 1 or "." in mine[0]:
+            return None
+        names.append(mine[0])
+        inside = inside.field(mine[0]).type
+    name = ".".join(names)
+    # a column whose own name has dots in it would be taken for it
+    return None if len(names) > 1 and name in schema.names else Column(name, inside)
+
+
+def _call(taken: list[Token], schema: pa.Schema, known: Known) -> Column | None:
+    """The expression that a call of a function is, if it is known."""
+    if len(taken) < 4 or taken[0].kind is not Kind.WORD or taken[1].word != "(" or taken[-1].word != ")":
+        return None
+    name, inside = taken[0].text.lower(), taken[2:-1]
+    function = ALIASES.get(name, name)
+    if function == "trim":
+        function, inside = _trimmed(inside)
+    if any(token.word in ("(", ")", "FROM") for token in inside):
+        return None
+    parts = _parts(inside)
+    if function in _TRIMS and len(parts) > 1:
+        parts.reverse()  # what is cut off comes first
+    column, arguments = _column(parts[0], schema), [_literal(part) for part in parts[1:]]
+    expression = None if column is None else _expression(function, column.name, arguments)
+    return None if expression is None or expression not in known else Column(str(expression), known[expression])
+
+
+def _trimmed(inside: list[Token]) -> tuple[str, list[Token]]:
+    """The function that a call of ``trim`` means, and its arguments with a comma for ``FROM``."""
+    words = [token.word for token in inside]
+    side = _SIDES.get(words[0]) if "FROM" in words else None
+    if side is not None:
+        inside, words = inside[1:], words[1:]
+    if words.count("FROM") != 1:
+        return "trim", inside
+    at = words.index("FROM")
+    comma = [Token(Kind.SIGN, ",")] if at else []
+    return side or "trim", [*inside[:at], *comma, *inside[at + 1 :]]
+
+
+def _parts(inside: list[Token]) -> list[list[Token]]:
+    parts: list[list[Token]] = [[]]
+    for token in inside:
+        if token.word == ",":
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def _expression(function: str, column: str, arguments: list[Literal | None]) -> Expression | None:
+    """The expression of a function with arguments; None if it is none that there are indexes of."""
+    names = FUNCTIONS[function].options if function in FUNCTIONS else ()
+    values = [None if one is None else one.value for one in arguments]
+    if len(values) > len(names) or not all(isinstance(value, str | int) for value in values):
+        return None
+    options = {name: str(value) for name, value in zip(names, values, strict=False)}
+    try:
+        return Expression.of(function, column, {**_DEFAULTS.get(function, {}), **options})
+    except ConfigError:
+        return None
+
+
+def fitting(value: Any, kind: pa.DataType) -> Any:
+    """The value as one of the column's type; None where Spark would cast the column, or settings count."""
+    for is_kind, convert in _CONVERSIONS:
+        if is_kind(kind):
+            found = convert(value)
+            return found if found is not None and _is_comparable(found, kind) else None
+    return None
+
+
+def _is_comparable(value: Any, kind: pa.DataType) -> bool:
+    try:
+        return bool(pa.types.is_integer(kind) or literal(value, kind, "").type == kind)
+    except QueryError:
+        return False
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    return int(value) if -(1 << 63) < value < 1 << 63 and is_whole(value) else None
+
+
+def is_whole(value: int | Decimal) -> bool:
+    """Return True if a number has no fraction, however long it is."""
+    return isinstance(value, int) or value == value.to_integral_value()
+
+
+def _floating(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    return None if isinstance(value, int) and abs(value) > _MOST_EXACT else float(value)
+
+
+def _exact(value: Any) -> Decimal | None:
+    return Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+
+
+def _only(*kinds: type) -> Callable[[Any], Any]:
+    return lambda value: value if isinstance(value, kinds) else None
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return True if values of a type are texts."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+_CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], Any]], ...] = (
+    (pa.types.is_integer, _whole),
+    (pa.types.is_floating, _floating),
+    (pa.types.is_decimal, _exact),
+    (pa.types.is_boolean, _only(bool)),
+    (pa.types.is_date32, _only(dt.date)),
+    (is_text, _only(str)),
+)

@@ -1,0 +1,304 @@
+"""Conditions implied by an SQL predicate, by which files are pruned; Spark evaluates the predicate itself. Where the
+implied condition is equivalent, rows are filtered by it without Spark, too.
+
+Comparisons of columns with literals of their own types are looked into (also ``IN``, ``BETWEEN``, ``LIKE 'p%'`` and
+``IS NULL``), and how ``AND``, ``OR`` and ``NOT`` put them together; functions only where an index is of the same
+expression. Of anything else nothing follows: arithmetic, comparisons that Spark casts for or that depend on settings of
+the session, such as its time zone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.read.filters.sql_operands import Column, Known, Literal, Operand, fitting, is_text, is_whole, operand_of
+from pyhudi.read.filters.sql_tokenizer import END, Token, tokens
+from pyhudi.read.filters.terms import Term
+
+Groups: TypeAlias = tuple[tuple[Term, ...], ...]
+"""A disjunction of conjunctions."""
+
+ANYTHING: Groups = ((),)
+_MOST_GROUPS = 64
+_COMPARISONS = {"=": "=", "==": "=", "<=>": "<=>", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in"}
+_ENDS = {"AND", "OR", "NOT", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "IS", "!", ")", ",", *_COMPARISONS}
+_TOO_MUCH = {"CASE", "SELECT", "EXISTS", "--", "/*", ";"}
+_MOST_SCALE = 18
+_LAST_BEFORE_SURROGATES = 0xD7FF
+
+
+def implied_predicate(text: str, schema: pa.Schema, known: Known | None = None) -> Groups | None:
+    """Conditions of which every row meets one group that meets the SQL text; None: nothing follows from it.
+
+    Terms on ``known`` expressions have the text of the expression for a column.
+    """
+    condition = _parsed(text, schema, known or {})
+    return None if condition is None or () in condition.yes else condition.yes
+
+
+def equivalent(text: str, schema: pa.Schema) -> Groups | None:
+    """Conditions of which every row meets one group that meets the SQL text, and no other row does; None: not all of it
+    is understood."""
+    condition = _parsed(text, schema, {})
+    return condition.yes if condition is not None and condition.is_yes else None
+
+
+def _parsed(text: str, schema: pa.Schema, known: Known) -> _Condition | None:
+    if "${" in text:  # stands for a setting of the session, before anything else is read
+        return None
+    found = tokens(text)
+    if any(token.word in _TOO_MUCH for token in found):
+        return None
+    try:
+        return _Parser(found, schema, known).parse()
+    except _NotUnderstoodError:
+        return None
+
+
+class _NotUnderstoodError(Exception):
+    """The text is no condition of the kind that is looked into."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """Conditions implied for rows for which a predicate is true, and for those for which it is false; ``is_yes`` and
+    ``is_no``: the condition is equivalent."""
+
+    yes: Groups = ANYTHING
+    no: Groups = ANYTHING
+    is_yes: bool = False
+    is_no: bool = False
+
+    def __and__(self, other: _Condition) -> _Condition:
+        return _Condition(
+            _both(self.yes, other.yes),
+            _either(self.no, other.no),
+            self.is_yes and other.is_yes and len(self.yes) * len(other.yes) <= _MOST_GROUPS,
+            self.is_no and other.is_no and len(self.no) + len(other.no) <= _MOST_GROUPS,
+        )
+
+    def __or__(self, other: _Condition) -> _Condition:
+        return ~(~self & ~other)
+
+    def __invert__(self) -> _Condition:
+        return _Condition(self.no, self.yes, self.is_no, self.is_yes)
+
+
+UNKNOWN = _Condition()
+
+
+def _both(a: Groups, b: Groups) -> Groups:
+    if len(a) * len(b) > _MOST_GROUPS:
+        # one of the two alone must be true as well
+        return a if len(a) <= len(b) else b
+    return tuple(tuple(dict.fromkeys((*x, *y))) for x in a for y in b)
+
+
+def _either(a: Groups, b: Groups) -> Groups:
+    if () in a or () in b or len(a) + len(b) > _MOST_GROUPS:
+        return ANYTHING
+    return a + b
+
+
+class _Parser:
+    """Recursive descent over tokens."""
+
+    def __init__(self, found: list[Token], schema: pa.Schema, known: Known) -> None:
+        self._tokens, self._schema, self._known, self._at = found, schema, known, 0
+
+    def parse(self) -> _Condition:
+        condition = self._any()
+        if self._next is not END:
+            raise _NotUnderstoodError
+        return condition
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._at] if self._at < len(self._tokens) else END
+
+    def _take(self, *words: str) -> str | None:
+        """Consume the next token if it is one of these."""
+        word = self._next.word
+        if word not in words:
+            return None
+        self._at += 1
+        return word
+
+    def _expect(self, word: str) -> None:
+        if self._take(word) is None:
+            raise _NotUnderstoodError
+
+    def _any(self) -> _Condition:
+        condition = self._all()
+        while self._take("OR"):
+            condition |= self._all()
+        return condition
+
+    def _all(self) -> _Condition:
+        condition = self._one()
+        while self._take("AND"):
+            condition &= self._one()
+        return condition
+
+    def _one(self) -> _Condition:
+        if self._take("NOT", "!"):
+            return ~self._one()
+        inner = self._in_parentheses()
+        return self._predicate() if inner is None else inner
+
+    def _in_parentheses(self) -> _Condition | None:
+        """A condition in parentheses; None, and nothing taken, where a value is in them or none begin."""
+        start = self._at
+        if self._take("("):
+            try:
+                condition = self._any()
+                self._expect(")")
+                if self._next is END or self._next.word in ("AND", "OR", ")"):
+                    return condition
+            except _NotUnderstoodError:
+                pass
+        self._at = start
+        return None
+
+    def _predicate(self) -> _Condition:
+        left = self._operand()
+        negated = self._take("NOT", "!") is not None
+        word = self._next.word
+        if word in _COMPARISONS and not negated:
+            self._at += 1
+            condition = _compared(left, _COMPARISONS[word], self._operand())
+        elif self._take("BETWEEN"):
+            low = self._operand()
+            self._expect("AND")
+            condition = _compared(left, ">=", low) & _compared(left, "<=", self._operand())
+        elif self._take("IN"):
+            condition = self._among(left)
+        elif self._take("LIKE"):
+            pattern = self._operand()
+            condition = _like(left, pattern)
+        elif self._take("ILIKE", "RLIKE", "REGEXP"):
+            self._operand()
+            condition = UNKNOWN
+        elif self._take("IS"):
+            condition = self._is(left)
+        elif negated:
+            raise _NotUnderstoodError
+        else:
+            condition = _compared(left, "=", Literal(True))
+        if self._next is not END and self._next.word not in ("AND", "OR", ")"):
+            raise _NotUnderstoodError
+        return ~condition if negated else condition
+
+    def _is(self, left: Operand) -> _Condition:
+        negated = self._take("NOT") is not None
+        if self._take("NULL"):
+            condition = UNKNOWN
+            if isinstance(left, Column):
+                condition = _leaf(Term(left.name, "=", None))
+            return ~condition if negated else condition
+        self._operand()
+        return UNKNOWN
+
+    def _among(self, left: Operand) -> _Condition:
+        self._expect("(")
+        values: list[Operand] = [self._operand()]
+        while self._take(","):
+            values.append(self._operand())
+        self._expect(")")
+        if not isinstance(left, Column) or not all(isinstance(value, Literal) for value in values):
+            return UNKNOWN
+        given = [value.value for value in values if isinstance(value, Literal) and value.value is not None]
+        values_of_kind = [fitting(value, left.kind) for value in given]
+        if not given or any(value is None for value in values_of_kind):
+            return UNKNOWN
+        found = _leaf(Term(left.name, "in", tuple(values_of_kind)))
+        whole = all(_is_same(value, left.kind) for value in given)
+        # beside null, what is in no list is not outside of it either
+        return replace(found, is_yes=whole, is_no=whole and len(given) == len(values))
+
+    def _operand(self) -> Operand:
+        """A value: a column, a literal, or anything else, which ends where the condition goes on."""
+        start, depth = self._at, 0
+        while self._next is not END:
+            word = self._next.word
+            if depth == 0 and word in _ENDS:
+                break
+            depth += {"(": 1, ")": -1}.get(word, 0)
+            self._at += 1
+        taken = self._tokens[start : self._at]
+        if not taken or depth:
+            raise _NotUnderstoodError
+        return operand_of(taken, self._schema, self._known)
+
+
+def _compared(left: Operand, op: str, right: Operand) -> _Condition:
+    if isinstance(left, Literal) and isinstance(right, Column):
+        left, right, op = right, left, _TURNED.get(op, op)
+    if not isinstance(left, Column) or not isinstance(right, Literal):
+        return UNKNOWN
+    if right.value is None:
+        return _leaf(Term(left.name, "=", None)) if op == "<=>" else UNKNOWN
+    if isinstance(right.value, Decimal) and pa.types.is_integer(left.kind) and not is_whole(right.value):
+        return _beside(left, op, right.value)
+    value = fitting(right.value, left.kind)
+    if value is None:
+        return UNKNOWN
+    if op == "<=>":
+        # not equal is also what is null
+        return _Condition(((Term(left.name, "=", value),),), is_yes=_is_same(right.value, left.kind))
+    whole = _is_same(right.value, left.kind)
+    return replace(_leaf(Term(left.name, op, value)), is_yes=whole, is_no=whole)
+
+
+def _is_same(value: Any, kind: pa.DataType) -> bool:
+    """True if a number is the same one in the type of a column: Spark makes short floats of whole numbers."""
+    return not pa.types.is_float32(kind) or not isinstance(value, int) or float(np.float32(value)) == value
+
+
+def _beside(column: Column, op: str, value: Decimal) -> _Condition:
+    """A whole number compared with one that is not; of long ones, which Spark may round, nothing follows."""
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or exponent < -_MOST_SCALE or abs(value) >= 1 << 63:
+        return UNKNOWN
+    if op in (">", ">="):
+        return _leaf(Term(column.name, ">", math.floor(value)))
+    return _leaf(Term(column.name, "<", math.ceil(value))) if op in ("<", "<=") else UNKNOWN
+
+
+def _like(left: Operand, pattern: Operand) -> _Condition:
+    if not isinstance(left, Column) or not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        return UNKNOWN
+    if not is_text(left.kind):
+        return UNKNOWN
+    text = pattern.value
+    wild = [at for at in (text.find("%"), text.find("_")) if at >= 0]
+    if not wild:
+        return _leaf(Term(left.name, "=", text))
+    prefix = text[: min(wild)]
+    if not prefix:
+        return UNKNOWN
+    end = _after(prefix)
+    terms = [Term(left.name, ">=", prefix)]
+    if end is not None:
+        terms.append(Term(left.name, "<", end))
+    return _Condition((tuple(terms),), is_yes=end is not None and text == f"{prefix}%")
+
+
+def _after(prefix: str) -> str | None:
+    """The least text that is greater than all with the prefix, in every order of texts that is about; None: unknown."""
+    code = ord(prefix[-1]) + 1
+    if any(ord(letter) > _LAST_BEFORE_SURROGATES for letter in prefix) or code > _LAST_BEFORE_SURROGATES:
+        return None
+    return prefix[:-1] + chr(code)
+
+
+def _leaf(term: Term) -> _Condition:
+    return _Condition(((term,),), ((Term(term.column, _NEGATED[term.op], term.value),),), True, True)

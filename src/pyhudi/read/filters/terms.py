@@ -1,0 +1,154 @@
+"""Terms of row filters: one comparison of a column with a value, as an Arrow expression."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from operator import eq, ge, gt, le, lt, ne, or_
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import QueryError
+from pyhudi.read.filters.number_comparison import (
+    LISTS,
+    can_be_compared,
+    compared_type,
+    in_whole_numbers,
+    is_nan,
+    number_of,
+)
+from pyhudi.read.filters.time_comparison import in_days_or_instants, is_date_or_time
+from pyhudi.read.schema.column_paths import resolve_column, type_of
+
+OPERATORS = ("=", "==", "!=", "<", "<=", ">", ">=", "in", "not in")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One comparison. ``column`` may be a dotted path into structs; a ``value`` of None asks for null (``=``) or not
+    null (``!=``)."""
+
+    column: str
+    op: str
+    value: Any
+
+    def arrow(self, schema: pa.Schema) -> pc.Expression:
+        """Return the term as a pyarrow expression on batches of that schema."""
+        path = resolve_column(self.column, schema)
+        field = pc.field(*path) if len(path) > 1 else pc.field(path[0])
+        if self.value is None:
+            return field.is_null() if self.op in ("=", "==") else field.is_valid()
+        kind = type_of(path, schema)
+        return self.on(kind)._compared(field, kind)
+
+    def on(self, kind: pa.DataType, zone: dt.tzinfo = dt.UTC) -> Term:
+        """The same comparison, of a column of that type: whole numbers are compared with whole numbers of their type
+        alone (`in_whole_numbers`), dates and times with such of their type, in which what has no zone is of ``zone``
+        (`in_days_or_instants`).
+
+        Raises:
+            QueryError: it has a value that is no date or time, for a column of these.
+        """
+        if self.value is None:
+            return self
+        if pa.types.is_integer(kind):
+            op, value = in_whole_numbers(self.op, self.value, kind)
+        elif is_date_or_time(kind):
+            op, value = in_days_or_instants(self.op, self.value, kind, zone, self.column)
+        else:
+            return self
+        return Term(self.column, op, value)
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """Values that the column is compared with; a single value also as a list of one."""
+        return tuple(self.value) if self.op in LISTS else (self.value,)
+
+    @property
+    def is_true_of_nan(self) -> bool:
+        """True if it is true of what is not a number (NaN), in a column of floating-point numbers: that is equal to
+        itself, and greater than all numbers, as in Spark."""
+        asked = any(map(is_nan, self.values))
+        if self.op in ("<", ">="):
+            return self.op == ">="
+        return asked if self.op in ("=", "==", "in", "<=") else not asked
+
+    def _compared(self, field: pc.Expression, kind: pa.DataType) -> pc.Expression:
+        like = compared_type(kind, [_scalar(value, self.column) for value in self.values])
+        given = [literal(value, like, self.column) for value in self.values]
+        if like != kind:
+            field = field.cast(like)
+        if self.op in LISTS:
+            found = _among(field, given, like)
+            return found & field.is_valid() if self.op == "in" else ~found & field.is_valid()
+        if pa.types.is_floating(like):
+            return self._ordered(field, given[0])
+        return _COMPARE[self.op](field, given[0])
+
+    def _ordered(self, field: pc.Expression, value: pa.Scalar) -> pc.Expression:
+        """Of floating-point numbers; Arrow finds what is not a number neither equal to anything nor less or greater."""
+        none = field.is_nan()
+        if not is_nan(value):
+            found = _COMPARE[self.op](field, value)
+            return none | found if self.is_true_of_nan else found
+        compared = {"<=": field.is_valid(), "<": ~none, "!=": ~none, ">": none & ~none}
+        return compared.get(self.op, none)
+
+
+_COMPARE = {"=": eq, "==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+def _among(field: pc.Expression, values: list[pa.Scalar], kind: pa.DataType) -> pc.Expression:
+    """Expression that is true where a column has one of some values; those of other types are compared one by one."""
+    same = [value.as_py() for value in values if value.type == kind]
+    if pa.types.is_floating(kind) and 0.0 in same:
+        same += [0.0, -0.0]  # equal to each other, but not the same value of a list
+    others = (field == value for value in values if value.type != kind)
+    return reduce(or_, others, field.isin(pa.array(same, kind)))
+
+
+def literal(value: Any, kind: pa.DataType, column: str) -> pa.Scalar:
+    """The value in the column's type where it is the same in it; else numbers keep their own type (``int > 1.5``). In
+    types of floating point it is the nearest number.
+
+    Raises:
+        QueryError: it cannot be compared with the column.
+    """
+    natural = _scalar(value, column)
+    number = number_of(value)
+    if natural.type == kind or (pa.types.is_date(kind) and pa.types.is_timestamp(natural.type)):
+        return natural  # what is not made one of the column's days is not cut to one
+    try:
+        if number is not None and pa.types.is_floating(kind):
+            return pa.scalar(float(number), kind)
+        if number is not None and pa.types.is_integer(kind):
+            op, whole = in_whole_numbers("=", number, kind)
+            return pa.scalar(whole, kind) if op == "=" else natural
+        if pa.types.is_string(natural.type) and not pa.types.is_string(kind):
+            return natural.cast(kind)
+        return pa.scalar(natural.as_py() if number is None else number, kind)
+    except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as e:  # of Arrow, too
+        if number is not None and pa.types.is_decimal(kind):
+            exact = _scalar(Decimal(number) if isinstance(number, int) else number, column)
+            if can_be_compared(kind, exact):
+                return exact
+        raise QueryError(
+            f"{value!r} cannot be compared with column {column!r} of type {kind}; write a value of that type"
+        ) from e
+
+
+def _scalar(value: Any, column: str) -> pa.Scalar:
+    """A value in its own type; whole numbers of more than 64 bits are decimals."""
+    try:
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            return pa.scalar(Decimal(value))
+        return value if isinstance(value, pa.Scalar) else pa.scalar(value)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as e:
+        raise QueryError(
+            f"{value!r} in the filter on column {column!r} is no value of a column type; write a number of at most 38 "
+            "digits, a text, a date or a time"
+        ) from e

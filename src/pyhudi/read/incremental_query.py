@@ -1,0 +1,208 @@
+"""Incremental queries: the rows that the commits in a range of time have written, as they stand at its end.
+
+The range is open at its start and closed at its end; it counts completion times from table version 8 on and requested
+times before. The file groups that its commits wrote are read as of the end, and of their rows those with a commit time
+in the range. Archived commits take part through the history. Where a file of the range has been cleaned the whole table
+is read instead (if allowed): that misses rows which were written in the range and overwritten after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.enums import HollowPolicy
+from pyhudi.config.options import HOLLOW_COMMIT_POLICY, INCREMENTAL_FALLBACK_FULL_SCAN
+from pyhudi.errors import QueryError
+from pyhudi.read.execute.commit_time_filter import CommitTimes
+from pyhudi.read.query import FIRST_BY_COMPLETION, Query
+from pyhudi.read.time_travel import first_pending_write, retained_from
+from pyhudi.read.written_files import Write, is_among, lost_files, written_files
+from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
+from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+COMPACT = "COMPACT"
+"""Operation type of compactions in their metadata."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalSelection:
+    """See :class:`pyhudi.read.slice_selection.Selection`."""
+
+    slices: pa.Table
+    partitions: list[str]
+    commit_times: CommitTimes | None = None
+    schema_as_of: str | None = None
+    latest: str | None = None
+
+
+def select_incremental(table: PinnedTable, query: Query) -> IncrementalSelection:
+    """The slices and the row condition of an incremental query.
+
+    Raises:
+        QueryError: files of the range are gone and falling back is not allowed, or an earlier write is pending.
+    """
+    active = table.active
+    known = _active_writes(active, query)
+    archived = _archived_writes(table, active, query, known)
+    reached = [w for w in known if query.in_range(w.time)]
+    inside = [w for w in reached if query.only is None or w.requested in query.only]
+    from_start = query.begin is None or (
+        archived is not None and all(w.time > query.begin for w in (*archived, *known))
+    )
+    wanted = inside + [w for w in archived or () if query.in_range(w.time)]
+    if not wanted:
+        return IncrementalSelection(SLICE_SCHEMA.empty_table(), [])
+    if query.by_completion or query.only is not None:
+        every = {w.requested for w in (*known, *(archived or ()))}
+        rows = CommitTimes.only({w.requested for w in wanted}, every, from_start=from_start)
+    else:
+        rows = CommitTimes(after=query.begin, up_to=max(w.requested for w in wanted))
+    if from_start:
+        found = _all_slices(table, active, query, max(w.requested for w in wanted))
+    else:
+        found = _written_slices(table, active, query, wanted)
+    if isinstance(found, str):
+        found = _fall_back(table, query, found)
+        found = replace(found, commit_times=rows)
+    elif not from_start or len(inside) < len(reached):
+        found = replace(found, commit_times=rows)
+    last = max(w.requested for w in wanted)
+    if not query.by_completion:
+        found = replace(found, latest=last)
+    return replace(found, schema_as_of=last) if query.schema_as_of_end else found
+
+
+def _all_slices(table: PinnedTable, active: ActiveTimeline, query: Query, last: str) -> IncrementalSelection | str:
+    """Everything as of the end of the range; rows need no condition. A reason if that is not to be had."""
+    if query.end is None:
+        view = FileSystemView.load(table)
+        return IncrementalSelection(view.latest_slices(None if query.by_completion else last), view.partitions)
+    compactions, others = _completed_after(active, query)
+    # what such a write replaced is needed, and the cleaner goes by requested times
+    if retained_from(active, min([last, *others])) is not None:
+        return "the cleaner has removed files of its end"
+    view = FileSystemView.load(table, compactions=compactions)
+    cut = {"completed_by": query.end} if query.by_completion else {"as_of": last}
+    return IncrementalSelection(view.latest_slices(**cut), view.partitions)
+
+
+def _written_slices(
+    table: PinnedTable, active: ActiveTimeline, query: Query, writes: Sequence[Write]
+) -> IncrementalSelection | str:
+    """The slices, as of the end, of the file groups that the writes wrote to; a reason if files are gone."""
+    written = written_files(writes)
+    partitions = sorted(pc.unique(written["partition"]).to_pylist())
+    view = FileSystemView.load(table, partitions=partitions, compactions=_completed_after(active, query)[0])
+    cut = {"completed_by": query.end} if query.by_completion else {"as_of": max(w.requested for w in writes)}
+    written = written.filter(pc.invert(is_among(written, view.replaced_groups(**cut))))
+    slices = view.latest_slices(**cut)
+    slices = slices.filter(is_among(slices, written))
+    lost = lost_files(written, slices, view.completions if table.config.version >= FIRST_BY_COMPLETION else None)
+    return lost or IncrementalSelection(slices, partitions)
+
+
+def _completed_after(active: ActiveTimeline, query: Query) -> tuple[frozenset[str], list[str]]:
+    """The writes that were requested before the end of a range of completion times, and completed after it: which of
+    them are compactions, and the others."""
+    if not query.by_completion or query.end is None:
+        return frozenset(), []
+    end = query.end
+    across = [i for i in active.timeline.writes().completed().up_to(end) if i.order_time > end]
+    compactions = frozenset(
+        i.requested for i in across if i.action == Action.COMMIT and active.commit_metadata(i).operation == COMPACT
+    )
+    return compactions, [i.requested for i in across if i.requested not in compactions]
+
+
+def _fall_back(table: PinnedTable, query: Query, why: str) -> IncrementalSelection:
+    if not query.fallback:
+        raise QueryError(
+            f"the incremental query ({query}) cannot be answered: {why}. Begin later, or set "
+            f"{INCREMENTAL_FALLBACK_FULL_SCAN.key!r} to 'true' to read the whole table for the rows of that range "
+            "that are still current"
+        )
+    view = FileSystemView.load(table)
+    return IncrementalSelection(view.latest_slices(), view.partitions)
+
+
+# --- the writes of the range -----------------------------------------------------------------------------------------
+
+
+def _active_writes(active: ActiveTimeline, query: Query) -> list[Write]:
+    done = [i for i in active.timeline.writes() if i.is_completed]
+    if not query.by_completion and query.only is None:
+        done = _without_holes(active, done, query)
+    return [Write(i.requested, _time(i, query), partial(active.commit_metadata, i)) for i in done]
+
+
+def _time(instant: Instant, query: Query) -> str:
+    return instant.order_time if query.by_completion else instant.requested
+
+
+def _without_holes(active: ActiveTimeline, done: list[Instant], query: Query) -> list[Instant]:
+    pending = first_pending_write(active)
+    if pending is None or not any(i.requested > pending.requested for i in done):
+        return done
+    if query.holes is HollowPolicy.BLOCK:
+        return [i for i in done if i.requested < pending.requested]
+    raise QueryError(
+        f"the {pending.action} {pending.requested} is pending while later writes have completed: an incremental reader "
+        "that goes on from the last of them would miss it. Let a writer finish or roll it back, or set "
+        f"{HOLLOW_COMMIT_POLICY.key!r} to 'BLOCK' to read only what is before it"
+    )
+
+
+def _archived_writes(
+    table: PinnedTable, active: ActiveTimeline, query: Query, known: Sequence[Write]
+) -> list[Write] | None:
+    """Archived writes, where the range may reach them; None where they need not be asked.
+
+    They are not asked by a range from the very start to a time of the active timeline: it takes everything up to there.
+    """
+    earliest = min((w.time for w in known), default=None)
+    if query.begin is None:
+        if query.end is None or (earliest is not None and query.end >= earliest):
+            return None
+    elif earliest is not None and query.begin >= earliest:
+        return None
+    names = read_history(table.storage, active.layout, metadata=False)
+    names = names.filter(pc.is_in(names["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
+    time = pc.coalesce(names["completion"], names["requested"]) if query.by_completion else names["requested"]
+    rows = list(zip(names["requested"].to_pylist(), time.to_pylist(), strict=True))
+    metadata = _Archive(table, active, min((r for r, at in rows if query.in_range(at)), default=""))
+    return [Write(requested, at, partial(metadata.read, requested)) for requested, at in rows]
+
+
+class _Archive:
+    """Metadata of archived writes from ``oldest`` on, read in one go when first asked for. Thread-safe."""
+
+    def __init__(self, table: PinnedTable, active: ActiveTimeline, oldest: str) -> None:
+        self._table = table
+        self._active = active
+        self._oldest = oldest
+        self._lock = Lock()
+        self._found: dict[str, bytes] | None = None
+
+    def read(self, requested: str) -> CommitMetadata:
+        with self._lock:
+            if self._found is None:
+                table = read_history(self._table.storage, self._active.layout, after=self._oldest[:-1])
+                table = table.filter(pc.is_in(table["action"], value_set=pa.array(sorted(WRITE_ACTIONS))))
+                self._found = dict(zip(table["requested"].to_pylist(), table["metadata"].to_pylist(), strict=True))
+        data = self._found.get(requested)
+        if data is None:
+            raise QueryError(f"the archived timeline has no metadata for the write {requested}; begin after it")
+        return decode_commit(data)

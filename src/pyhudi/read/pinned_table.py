@@ -1,0 +1,34 @@
+"""A table at one moment, so that all parts of a plan see the same timeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.table.meta_client import TableMetaClient
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTable:
+    """A table with the timeline it had when it was pinned."""
+
+    storage: Storage
+    config: TableConfig
+    active: ActiveTimeline
+
+    @classmethod
+    def of(cls, client: TableMetaClient) -> PinnedTable:
+        """The table as it is now: one listing of the timeline."""
+        return cls(client.storage, client.config, client.active_timeline())
+
+    def again(self) -> PinnedTable:
+        """The same table as it is now."""
+        return PinnedTable(self.storage, self.config, self.active.reload())
+
+    def active_timeline(self) -> ActiveTimeline:
+        """The timeline of that moment."""
+        return self.active

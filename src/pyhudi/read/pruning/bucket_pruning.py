@@ -1,0 +1,127 @@
+"""Pruning by the bucket index: a filter that names the values of all hash fields is answered by a few buckets."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import options
+from pyhudi.config.enums import BucketEngine, IndexType
+from pyhudi.errors import QueryError
+from pyhudi.index.bucket_hash import list_hash
+from pyhudi.index.bucket_ids import bucket_numbers
+from pyhudi.index.bucket_index import Bucketing
+from pyhudi.keygen import KeySpec
+from pyhudi.read.filters.terms import literal
+from pyhudi.table.config.key_generator_type import KeyGenType
+from pyhudi.write.planning.existing_files import check_buckets
+
+if TYPE_CHECKING:
+    from pyhudi.config import Options
+    from pyhudi.read.filters.row_filter import RowFilter
+    from pyhudi.read.filters.terms import Term
+    from pyhudi.read.pinned_table import PinnedTable
+
+_MOST_KEYS = 10_000
+
+
+def prune_buckets(
+    table: PinnedTable, schema: pa.Schema, slices: pa.Table, rows: RowFilter | None, opts: Options | None
+) -> pa.Table:
+    """The slices (SLICE_SCHEMA) that can hold rows of the filter, as far as options of the read say that the table has
+    a bucket index, and how many buckets.
+
+    Raises:
+        ConfigError: the table was made with other settings of the index than the options say.
+    """
+    if opts is None or rows is None or not rows.anyof or not slices.num_rows:
+        return slices
+    if opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET or not opts.get_typed(options.BUCKET_PRUNING):
+        return slices
+    if opts.get_typed(options.BUCKET_ENGINE) is not BucketEngine.SIMPLE:
+        return slices
+    bucketing = Bucketing.of(table.config, opts)
+    if bucketing is None:
+        return slices
+    bucketing = bucketing.of_table(table.storage, [i.requested for i in table.active.timeline.completed()])
+    wanted = _wanted(bucketing, KeySpec.from_config(table.config, opts), schema, rows.anyof)
+    if wanted is None:
+        return slices
+    numbers = bucket_numbers(slices["file_id"]).combine_chunks()
+    if numbers.null_count:
+        return slices
+    # wrong settings would hide rows
+    check_buckets(table.storage, bucketing, slices, keys=table.config.populate_meta_fields)
+    counts = bucketing.counts_of(slices["partition"])
+    keep = pa.repeat(pa.scalar(False), slices.num_rows)
+    for count in pc.unique(counts).to_pylist():
+        buckets = pa.array(sorted({h % count for h in wanted}), pa.int32())
+        keep = pc.or_(keep, pc.and_(pc.equal(counts, count), pc.is_in(numbers, value_set=buckets)))
+    return slices.filter(keep)
+
+
+def _wanted(bucketing: Bucketing, spec: KeySpec, schema: pa.Schema, anyof: Sequence[Sequence[Term]]) -> set[int] | None:
+    """The hashes of a filter's rows; None: any."""
+    found: set[int] = set()
+    for terms in anyof:
+        keys = _key_values(bucketing, spec, schema, terms)
+        if keys is None:
+            return None
+        for values in keys:
+            hashes = _hashes(bucketing, spec, values)
+            if hashes is None:
+                return None
+            found |= hashes
+    return found
+
+
+def _key_values(
+    bucketing: Bucketing, spec: KeySpec, schema: pa.Schema, terms: Sequence[Term]
+) -> list[tuple[str, ...]] | None:
+    """The texts of the hash fields, in the order of the key, that the terms allow; None: not all fields are named."""
+    columns: list[list[str]] = []
+    count = 1
+    for name in (field for field in spec.record_fields if field in bucketing.fields):
+        mine = [term for term in terms if term.column == name and term.op in ("=", "==", "in")]
+        if not mine or name not in schema.names:
+            return None
+        texts = [_text(value, schema.field(name).type, name) for value in mine[0].values]
+        known = [text for text in texts if text is not None]
+        count *= len(known)
+        if len(known) < len(texts) or count > _MOST_KEYS:
+            return None
+        columns.append(known)
+    return list(product(*columns))
+
+
+def _hashes(bucketing: Bucketing, spec: KeySpec, values: tuple[str, ...]) -> set[int] | None:
+    """The hashes of a record with these values; None: they cannot be told from them alone."""
+    if len(spec.record_fields) == 1:
+        name, value = spec.record_fields[0], values[0]
+        forms = [f"{name}:{value}" if spec.named_parts else value]
+        if spec.keygen is KeyGenType.COMPLEX:
+            forms = [value, f"{name}:{value}"]  # releases before version 9 differ in it
+        return {bucketing.hash_of(form) for form in forms}
+    if any("," in value or ":" in value for value in values):
+        return None  # what is hashed depends on what else is in the key
+    return {list_hash(values)}
+
+
+def _text(value: Any, kind: pa.DataType, column: str) -> str | None:
+    """Text of a value in a key; None for null, for types whose text depends on options, and for values that are
+    compared in another type."""
+    try:
+        scalar = literal(value, kind, column)
+    except QueryError:
+        return None
+    found = scalar.as_py() if scalar.type == kind else None
+    if isinstance(found, str) and found:
+        return found
+    if isinstance(found, int) and not isinstance(found, bool):
+        return str(found)
+    return found.isoformat() if isinstance(found, dt.date) and not isinstance(found, dt.datetime) else None

@@ -1,0 +1,199 @@
+"""Pruning by expression indexes: statistics or bloom filters of the values of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import QueryError
+from pyhudi.format.base_file.column_bounds import leaf_type
+from pyhudi.metadata.indexes.expression_index_definition import (
+    IDENTITY,
+    Expression,
+    ExpressionIndex,
+    expression_indexes,
+)
+from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
+from pyhudi.metadata.reader.partition_freshness import statistics_are_current
+from pyhudi.metadata.records.stats_values import wanted_members
+from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.read.filters.sql_predicate import Groups, implied_predicate
+from pyhudi.read.filters.terms import Term, literal
+from pyhudi.read.pruning.column_statistics import file_bounds, is_ordered_type, partition_bounds
+from pyhudi.read.pruning.key_lookup import not_in_filters
+from pyhudi.read.pruning.min_max import Mask, excluded
+from pyhudi.read.pruning.time_zone_bounds import Zones, in_any_zone, zones_of
+
+if TYPE_CHECKING:
+    from pyhudi.metadata.reader.metadata_table import MetadataTable
+
+_MOST_VALUES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class KnownExpression:
+    """An expression of which indexes know something: the type of its values, and whether they are moved by zones."""
+
+    kind: pa.DataType
+    moved: bool
+    indexes: tuple[ExpressionIndex, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedExpression:
+    """An expression of which an index says nothing that is sure: the type of its values, and a line that says why."""
+
+    expression: Expression
+    kind: pa.DataType
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """The expressions in a filter that indexes of a table know, by the text that stands for each in its terms; what
+    the filter asks for (``groups``); and why other indexes are not used."""
+
+    known: Mapping[str, KnownExpression]
+    groups: Groups
+    unused: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, table: MetadataTable, text: RowFilter, plain: RowFilter | None, schema: pa.Schema, hidden: Collection[str]
+    ) -> Expressions | None:
+        """Find expressions in a filter: SQL ``text``, or what is understood of it without indexes (``plain``).
+
+        ``hidden`` are columns whose values are not those of the files. None: no index knows any.
+        """
+        known, unused = _known(expression_indexes(table.storage, table.config), schema, hidden)
+        groups: Groups = () if plain is None else plain.anyof
+        why: tuple[str, ...] = ()
+        if text.sql is not None:
+            kinds = {one.indexes[0].expression: one.kind for one in known.values()}
+            groups = implied_predicate(text.sql, schema, kinds) or ()
+            every = _columns(
+                implied_predicate(text.sql, schema, {**kinds, **{one.expression: one.kind for one in unused}})
+            )
+            why = tuple(one.why for one in unused if str(one.expression) in every)
+        asked = _columns(groups)
+        used = {name: one for name, one in known.items() if name in asked}
+        return cls(used, groups, why) if used or why else None
+
+    def mask(
+        self, term: Term, table: MetadataTable, slices: pa.Table, files: pa.Table, known_partitions: int
+    ) -> tuple[Mask, Mask, str]:
+        """Return masks of the files (by statistics) and slices (by bloom filters) in which no row meets a term, and the
+        indexes used."""
+        found = self.known[term.column]
+        by_file, by_slice = np.zeros(files.num_rows, np.bool_), np.zeros(slices.num_rows, np.bool_)
+        for index in found.indexes:
+            if index.kind != BLOOM_FILTERS:
+                by_file |= _outside(term, found, index, table, files, known_partitions)
+                continue
+            values = _texts(term)
+            if values is not None:
+                by_slice |= not_in_filters(table, values, slices, index.partition)[0]
+        return by_file, by_slice, ", ".join(index.partition for index in found.indexes)
+
+    def names(self, terms: Collection[Term]) -> str:
+        """The indexes with statistics that know terms."""
+        known = [index for term in terms for index in self.known[term.column].indexes]
+        return ", ".join(sorted({index.partition for index in known if index.kind != BLOOM_FILTERS}))
+
+    def of_partitions(
+        self, terms: Collection[Term], table: MetadataTable, partitions: pa.Array
+    ) -> tuple[dict[Term, Mask], list[str]]:
+        """Return a mask of the partitions, given by path, in which no row meets each of some terms, by statistics of
+        whose values none is null; and a line for each index that is not used: a writer of statistics of files may leave
+        out those of partitions."""
+        masks: dict[Term, Mask] = {}
+        why: dict[str, str | None] = {}
+        for term in terms:
+            found = self.known[term.column]
+            for index in found.indexes:
+                if index.kind == BLOOM_FILTERS:
+                    continue
+                if index.partition not in why:
+                    why[index.partition] = statistics_are_current(table, index.partition)
+                if why[index.partition] is not None:
+                    continue
+                bounds = partition_bounds(table, index.expression.column, found.kind, partitions, index.partition)
+                mine = excluded(term, in_any_zone(bounds, index.expression) if found.moved else bounds)
+                masks[term] = masks.get(term, np.zeros(len(partitions), np.bool_)) | (mine & bounds.no_nulls)
+        return masks, [f"{name}: not used for partitions: {text}" for name, text in why.items() if text is not None]
+
+
+def _columns(groups: Groups | None) -> set[str]:
+    return {term.column for group in groups or () for term in group}
+
+
+def _known(
+    indexes: Sequence[ExpressionIndex], schema: pa.Schema, hidden: Collection[str]
+) -> tuple[dict[str, KnownExpression], list[UnusedExpression]]:
+    """The expressions of which something is known, and the others."""
+    known: dict[str, KnownExpression] = {}
+    unused: list[UnusedExpression] = []
+    for index in indexes:
+        expression = index.expression
+        source = leaf_type(schema, expression.column)
+        if source is None or expression.column.partition(".")[0] in hidden:
+            continue
+        name = expression.column if expression.function == IDENTITY else str(expression)
+        kind, zones = expression.type_of(source), zones_of(expression, source)
+        why = None
+        if zones in (Zones.ROUND, Zones.PARSED):
+            why = f"values of {expression} {zones.value}"
+        elif expression.function != IDENTITY and name in schema.names:
+            why = "there is a column of that name"
+        elif not _is_usable(index, kind, zones):
+            why = f"nothing follows from its {index.kind} of values of type {kind}"
+        if why is not None:
+            unused.append(UnusedExpression(expression, kind, f"{index.partition}: not used: {why}"))
+            continue
+        before = known[name].indexes if name in known else ()
+        known[name] = KnownExpression(kind, zones is Zones.MOVED, (*before, index))
+    return known, unused
+
+
+def _is_usable(index: ExpressionIndex, kind: pa.DataType, zones: Zones) -> bool:
+    if index.kind == BLOOM_FILTERS:
+        return bool(pa.types.is_string(kind)) and zones is Zones.NONE
+    return is_ordered_type(kind) and bool(wanted_members(kind))
+
+
+def _outside(
+    term: Term,
+    found: KnownExpression,
+    index: ExpressionIndex,
+    table: MetadataTable,
+    files: pa.Table,
+    known_partitions: int,
+) -> Mask:
+    """Files in which no value meets a term."""
+    partitions: list[str] = sorted(pc.unique(files["partition"]).to_pylist())
+    column = index.expression.column
+    bounds, _ = file_bounds(table, column, found.kind, files, partitions, known_partitions, index.partition)
+    return excluded(term, in_any_zone(bounds, index.expression) if found.moved else bounds)
+
+
+def _texts(term: Term) -> pa.StringArray | None:
+    """The texts that a term asks for one of; None if it asks for something else."""
+    if term.value is None or term.op not in ("=", "==", "in"):
+        return None
+    values = list(term.value) if term.op == "in" else [term.value]
+    if not values or len(values) > _MOST_VALUES:
+        return None
+    try:
+        scalars = [literal(value, pa.string(), term.column) for value in values]
+    except QueryError:
+        return None
+    return pa.array([one.as_py() for one in scalars], pa.string()) if all(map(_is_text, scalars)) else None
+
+
+def _is_text(value: pa.Scalar) -> bool:
+    return bool(value.is_valid and pa.types.is_string(value.type))

@@ -1,0 +1,143 @@
+"""Lookup of the file groups that can hold given record keys: by the record index, or by bloom filters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError, QueryError, RecordKeyError, UnsupportedTableError
+from pyhudi.format.bloom_filter import BloomFilter
+from pyhudi.keygen.key_spec import KeySpec
+from pyhudi.keygen.record_key_text import record_keys
+from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, RECORD_INDEX
+from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
+from pyhudi.metadata.records import metadata_keys as ids
+from pyhudi.metadata.records.file_id_encoding import file_ids_of
+from pyhudi.metadata.records.metadata_record import BLOOM_FILTER
+from pyhudi.metadata.records.metadata_record import RECORD_INDEX as LOCATION
+from pyhudi.read.filters.terms import Term, literal
+from pyhudi.read.pruning.min_max import Mask
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.table.config.key_generator_type import KeyGenType
+
+if TYPE_CHECKING:
+    from pyhudi.config import Options
+    from pyhudi.read.filters.row_filter import RowFilter
+    from pyhudi.table.config.table_config import TableConfig
+
+
+MOST_KEYS = 10_000
+"""More keys than these are not looked up."""
+_MOST_FILTERS = 2_000
+_MOST_INDEXES = 256
+_GLOBAL = "record-index"
+"""Prefix of the ids of file groups of a global record index; others continue with a partition."""
+
+LOCATION_SCHEMA = pa.schema([("key", pa.string()), ("partition", pa.string()), ("file_id", pa.string())])
+"""Location of a record by its key."""
+
+
+def keys_of(rows: RowFilter, schema: pa.Schema, config: TableConfig, opts: Options) -> pa.StringArray | None:
+    """Return the record keys that alone can meet a filter; None if it does not tell them."""
+    found: list[str] = []
+    for group in rows.anyof:
+        mine = _keys_of_group(group, schema, config, opts)
+        if mine is None:
+            return None
+        found += mine
+    return pa.array(sorted(set(found)), pa.string()) if 0 < len(found) <= MOST_KEYS else None
+
+
+def _keys_of_group(group: tuple[Term, ...], schema: pa.Schema, config: TableConfig, opts: Options) -> list[str] | None:
+    asked: dict[str, tuple[object, ...]] = {}
+    for term in group:
+        if term.op in ("=", "==") and term.value is not None:
+            asked.setdefault(term.column, (term.value,))
+        elif term.op == "in":
+            asked.setdefault(term.column, tuple(term.value))
+    if RECORD_KEY in asked and config.populate_meta_fields:
+        texts = asked[RECORD_KEY]
+        return [text for text in texts if isinstance(text, str)] if all(isinstance(t, str) for t in texts) else None
+    fields = config.record_keys
+    if not fields or any(name not in asked for name in fields):
+        return None
+    if len(fields) > 1 and any(len(asked[name]) != 1 for name in fields):
+        return None
+    try:
+        spec = KeySpec.from_config(config, opts)
+        columns = []
+        for name in spec.record_fields:
+            kind = schema.field(name).type
+            values = [literal(value, kind, name) for value in asked[name]]
+            if any(value.type != kind for value in values) or pa.types.is_floating(kind):
+                return None
+            if pa.types.is_timestamp(kind):
+                # their text depends on an option of each write, and on the writer's time zone
+                return None
+            columns.append(pa.array([value.as_py() for value in values], kind))
+        batch = pa.RecordBatch.from_arrays(columns, names=list(spec.record_fields))
+        made: list[str] = [key for form in _forms(spec) for key in record_keys(batch, form).to_pylist()]
+    except (QueryError, RecordKeyError, UnsupportedTableError, KeyError, pa.ArrowInvalid):
+        return None
+    return made
+
+
+def _forms(spec: KeySpec) -> list[KeySpec]:
+    """The ways in which the keys of a table may have been made: releases differ in complex keys of one field."""
+    if spec.keygen is KeyGenType.COMPLEX and len(spec.record_fields) == 1:
+        return [replace(spec, named_parts=named) for named in (False, True)]
+    return [spec]
+
+
+def locate(table: MetadataTable, keys: pa.Array, partitions: Sequence[str] | None = None) -> pa.Table | None:
+    """Return where the records with these keys are (`LOCATION_SCHEMA`), by the record index.
+
+    A key of a partitioned index may be in several partitions; only these ``partitions`` are asked. None: there are too
+    many of those to ask them all.
+    """
+    prefixes = {file_id.rsplit("-", 2)[0] for file_id in table.groups(RECORD_INDEX)["file_id"].to_pylist()}
+    if partitions is not None and not prefixes <= {_GLOBAL}:
+        prefixes &= {f"{_GLOBAL}-{ids.data_partition_id(path)}" for path in partitions}
+    if len(prefixes) > _MOST_INDEXES:
+        return None
+    tables = [LOCATION_SCHEMA.empty_table()]
+    for prefix in sorted(prefixes):
+        found = table.lookup(RECORD_INDEX, keys, [LOCATION], prefix=f"{prefix}-").combine_chunks()
+        if found.num_rows:
+            place = found[LOCATION].chunk(0)
+            columns = [found[KEY], ids.partition_paths(place.field("partitionName")), file_ids_of(place)]
+            tables.append(pa.Table.from_arrays(columns, schema=LOCATION_SCHEMA))
+    return pa.concat_tables(tables)
+
+
+def not_in_filters(
+    table: MetadataTable, keys: pa.Array, slices: pa.Table, index: str = BLOOM_FILTERS
+) -> tuple[Mask, int]:
+    """Return which slices certainly hold none of the keys, by the bloom filters of their base files, and how many
+    filters were asked. Slices with log files may hold any. ``index`` is the partition of the metadata table that has
+    the filters."""
+    out = np.zeros(slices.num_rows, np.bool_)
+    alone = pc.and_(pc.equal(pc.list_value_length(slices["log_paths"]), 0), pc.is_valid(slices["base_path"]))
+    rows = np.flatnonzero(alone.to_numpy(zero_copy_only=False))
+    if not len(rows) or len(rows) > _MOST_FILTERS:
+        return out, 0
+    some = slices.take(pa.array(rows))
+    names = pc.replace_substring_regex(some["base_path"].combine_chunks(), "(?s)^.*/", "")
+    wanted = ids.bloom_filter_keys(some["partition"].combine_chunks(), names)
+    filters = table.lookup(index, wanted, [BLOOM_FILTER])
+    texts = dict(zip(filters[KEY].to_pylist(), filters[BLOOM_FILTER].to_pylist(), strict=True))
+    for row, key in zip(rows.tolist(), wanted.to_pylist(), strict=True):
+        stored = texts.get(key)
+        if stored is None:
+            continue
+        try:
+            bloom = BloomFilter.parse(stored["bloomFilter"], stored["type"])
+        except FormatError:
+            continue
+        out[row] = not pc.any(bloom.might_contain(keys)).as_py()
+    return out, len(texts)

@@ -1,0 +1,130 @@
+"""Min-max pruning: decides by the least and greatest values of a column where no row can meet a comparison.
+
+Everything that is not certain keeps the file. Two ways to order texts are about (bytes, and Java's units of UTF-16), so
+a text counts only if both agree on it. What is not a number is greater than all numbers to Spark, and statistics leave
+it out, so upper bounds of floating-point columns count for nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import QueryError
+from pyhudi.read.filters.terms import Term, literal
+
+Mask = npt.NDArray[np.bool_]
+
+_MOST_VALUES = 256
+"""With more values than this, a list is taken as the range from its least to its greatest."""
+_FIRST_OUT_OF_ORDER = 0xEE
+"""The least byte of UTF-8 from which on the order of bytes may not be that of UTF-16."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Statistics of one column in many files, row by row.
+
+    ``least`` and ``greatest`` are null where they are not known; ``only_nulls`` where the file certainly has nothing
+    but nulls there, ``no_nulls`` where it certainly has none.
+    """
+
+    least: pa.Array
+    greatest: pa.Array
+    only_nulls: Mask
+    no_nulls: Mask
+
+    def __len__(self) -> int:
+        return len(self.only_nulls)
+
+
+def excluded(term: Term, bounds: Bounds) -> Mask:
+    """Return a mask of the ranges in which no row can meet a comparison."""
+    kind = bounds.least.type
+    if term.value is None:
+        return bounds.no_nulls.copy() if term.op in ("=", "==") else bounds.only_nulls.copy()
+    try:
+        term = term.on(kind)
+        given = [_literals(value, kind, term.column) for value in term.values]
+    except (QueryError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return np.zeros(len(bounds), np.bool_)
+    if not all(_is_ordered(value) for forms in given for value in forms):
+        return bounds.only_nulls.copy()
+    try:
+        out = _outside(term.op, given, bounds, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        out = np.zeros(len(bounds), np.bool_)
+    return out | bounds.only_nulls
+
+
+def _outside(op: str, given: list[list[pa.Scalar]], bounds: Bounds, kind: pa.DataType) -> Mask:
+    if op in ("=", "=="):
+        return _every(given[0], lambda value: _not_within(bounds, value, value))
+    if op == "in":
+        if not given:
+            return np.ones(len(bounds), np.bool_)
+        if len(given) > _MOST_VALUES:
+            column = pa.array([forms[0].as_py() for forms in given], given[0][0].type)
+            ends = pc.min_max(column)
+            return _not_within(bounds, ends["min"], ends["max"])
+        out = np.ones(len(bounds), np.bool_)
+        for forms in given:
+            out &= _every(forms, lambda value: _not_within(bounds, value, value))
+        return out
+    if op in ("<", "<="):
+        compare = pc.greater_equal if op == "<" else pc.greater
+        return _every(given[0], lambda value: _flags(compare(bounds.least, value)))
+    if pa.types.is_floating(kind):
+        return np.zeros(len(bounds), np.bool_)
+    if op in (">", ">="):
+        compare = pc.less_equal if op == ">" else pc.less
+        return _every(given[0], lambda value: _flags(compare(bounds.greatest, value)))
+    if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)):
+        return np.zeros(len(bounds), np.bool_)
+    # != and not in: of a single value that is left out
+    single = _flags(pc.equal(bounds.least, bounds.greatest))
+    hit = np.zeros(len(bounds), np.bool_)
+    for forms in given[:_MOST_VALUES]:
+        hit |= _flags(pc.equal(bounds.least, forms[0]))
+    return single & hit
+
+
+def _not_within(bounds: Bounds, low: pa.Scalar, high: pa.Scalar) -> Mask:
+    """Mask of the ranges in which no value is from ``low`` to ``high``."""
+    return _flags(pc.greater(bounds.least, high)) | _flags(pc.less(bounds.greatest, low))
+
+
+def _every(forms: list[pa.Scalar], test: Any) -> Mask:
+    out: Mask = test(forms[0])
+    for form in forms[1:]:
+        out &= test(form)
+    return out
+
+
+def _literals(value: Any, kind: pa.DataType, column: str) -> list[pa.Scalar]:
+    """A value as readers compare it with a column: in the column's type, and, of short floats, as a long one, too."""
+    found = [literal(value, kind, column)]
+    if pa.types.is_float32(kind):
+        found.append(literal(value, pa.float64(), column))
+    return found
+
+
+def _is_ordered(value: pa.Scalar) -> bool:
+    """True if it is certain what is less and what is greater than a value."""
+    plain = value.as_py()
+    if isinstance(plain, float):
+        return not math.isnan(plain)
+    if isinstance(plain, str):
+        return all(byte < _FIRST_OUT_OF_ORDER for byte in plain.encode("utf-8", "surrogatepass"))
+    return plain is not None
+
+
+def _flags(mask: pa.Array) -> Mask:
+    flags: Mask = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
+    return flags

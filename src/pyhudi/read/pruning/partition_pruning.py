@@ -1,0 +1,101 @@
+"""Partitions left out by what their paths say of the values of their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from pyhudi.keygen.partition_path_values import decode_partition_paths, partition_fields
+
+if TYPE_CHECKING:
+    from pyhudi.read.filters.row_filter import RowFilter
+    from pyhudi.table.config.table_config import TableConfig
+
+
+@dataclass(frozen=True, slots=True)
+class PathValue:
+    """The values of a partition column by the paths of some partitions, and where these count instead of those in
+    files."""
+
+    values: pa.Array
+    counts: pa.BooleanArray
+
+
+def path_values(config: TableConfig, schema: pa.Schema, paths: list[str]) -> pa.Table:
+    """Decode partition paths into ``partition`` and, for the i-th partition field, ``value_<i>`` and ``exact_<i>``, as
+    in :func:`pyhudi.keygen.partition_path_values.decode_partition_paths`."""
+    decoded = decode_partition_paths(config, schema, paths)
+    count = decoded.num_columns // 2
+    names = [f"{what}_{i}" for what in ("value", "exact") for i in range(count)]
+    return pa.table([pa.array(paths, pa.string()), *decoded.columns], names=["partition", *names])
+
+
+def told_by_paths(
+    config: TableConfig, schema: pa.Schema, values: pa.Table, path_columns: tuple[str, ...] = ()
+) -> dict[str, PathValue]:
+    """The partition columns of ``schema`` by `path_values`.
+
+    What a path surely tells is the value of all rows of its partition, as in Apache Hudi: files may have another one,
+    of records that were kept in their old partition. The values of ``path_columns`` are not in files: there all count.
+    """
+    found = {}
+    for i, field in enumerate(partition_fields(config)):
+        if field.name in schema.names:
+            counts = values[f"exact_{i}"].combine_chunks()
+            if field.name in path_columns:
+                counts = pa.repeat(pa.scalar(True), values.num_rows)
+            found[field.name] = PathValue(values[f"value_{i}"].combine_chunks(), counts)
+    return found
+
+
+def by_partition(values: pa.Table, told: dict[str, PathValue]) -> dict[str, dict[str, Any]]:
+    """Partition path → the values that count."""
+    found: dict[str, dict[str, Any]] = {path: {} for path in values["partition"].to_pylist()}
+    for name, each in told.items():
+        rows = zip(found.values(), each.values.to_pylist(), each.counts.to_pylist(), strict=True)
+        for mine, value, counts in rows:
+            if counts:
+                mine[name] = value
+    return found
+
+
+def prune_paths(config: TableConfig, schema: pa.Schema, values: pa.Table, rows: RowFilter) -> pa.Table:
+    """The partitions (`path_values`) that can hold rows of the filter.
+
+    Each partition guarantees ``field = value`` for its exact values; a partition whose guarantee contradicts the filter
+    is left out. Arrow's own simplification decides, so any expression prunes.
+    """
+    condition = rows.arrow(schema)
+    used = set(rows.columns(schema))
+    fields = [(i, f.name) for i, f in enumerate(partition_fields(config)) if f.name in used]
+    if not fields or values.num_rows == 0:
+        return values
+    guarantees = [_guarantee(row, fields) for row in values.to_pylist()]
+    # a data set over one made-up path per partition; its files are never looked at
+    paths = [str(i) for i in range(values.num_rows)]
+    made_up = ds.FileSystemDataset.from_paths(
+        paths, schema=schema, format=ds.ParquetFileFormat(), filesystem=_no_files(), partitions=guarantees
+    )
+    kept = sorted(int(fragment.path) for fragment in made_up.get_fragments(filter=condition))
+    return values.take(pa.array(kept, pa.int64()))
+
+
+def _guarantee(row: dict[str, object], fields: list[tuple[int, str]]) -> pc.Expression:
+    known = [
+        pc.field(name).is_null() if row[f"value_{i}"] is None else pc.field(name) == pc.scalar(row[f"value_{i}"])
+        for i, name in fields
+        # Spark's order and equality of floating-point numbers are not Arrow's
+        if row[f"exact_{i}"] and not isinstance(row[f"value_{i}"], float)
+    ]
+    return reduce(lambda a, b: a & b, known, pc.scalar(True))
+
+
+def _no_files() -> object:
+    from pyarrow.fs import LocalFileSystem
+
+    return LocalFileSystem()

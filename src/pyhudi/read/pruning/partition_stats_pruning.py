@@ -1,0 +1,93 @@
+"""Partitions that a query need not look at, as none of their files can have a row of it.
+
+Of a selective filter most partitions are such. To know it takes the names of their files and the statistics, but none
+of what makes slices of files: instants, sizes, and the order of names. Where a few partitions show that the filter is
+not selective, all that is left to be done slice by slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.metadata.reader.file_lists import FileLists
+from pyhudi.metadata.reader.metadata_file_listing import file_lists
+from pyhudi.read.filters.terms import Term
+from pyhudi.read.pruning.column_statistics import ColumnStatistics
+from pyhudi.read.pruning.min_max import Bounds, Mask
+from pyhudi.read.pruning.statistics_conditions import Conditions, matches_no_group
+
+if TYPE_CHECKING:
+    from pyhudi.metadata.reader.metadata_table import MetadataTable
+    from pyhudi.read.filters.sql_predicate import Groups
+
+_CHANGE_FILES = ".cdc"
+"""Suffix of the names of change files, which no query of rows reads."""
+_TRIED = 8
+"""Partitions that are tried before all."""
+_WORTH = 0.75
+"""The part of them that must turn out to be without rows: to ask for all takes half of what it saves."""
+
+
+def partitions_without(
+    metadata: MetadataTable,
+    conditions: Conditions,
+    groups: Groups,
+    terms: Mapping[Term, str],
+    partitions: list[str],
+    known_partitions: int,
+) -> tuple[FileLists, Mask] | None:
+    """The files of partitions, and which of the partitions have none with a row that meets a filter; None where it is
+    not worth the while to know.
+
+    ``terms`` of the filter's ``groups`` are those on columns that can have statistics, with the names of the columns.
+
+    Raises:
+        MetadataTableError: the metadata table cannot be read.
+    """
+
+    def look(paths: list[str]) -> tuple[FileLists, Mask]:
+        lists = file_lists(metadata, paths)
+        return lists, matches_no_group(groups, _masks(metadata, conditions, terms, lists, known_partitions), len(paths))
+
+    tried = partitions[:: max(1, len(partitions) // _TRIED)][:_TRIED]
+    if len(partitions) > 2 * _TRIED and look(tried)[1].mean() < _WORTH:
+        return None
+    return look(partitions)
+
+
+def _masks(
+    metadata: MetadataTable, conditions: Conditions, terms: Mapping[Term, str], lists: FileLists, known_partitions: int
+) -> dict[Term, Mask]:
+    """The partitions of ``lists`` that have no file with a row that meets each of some terms.
+
+    A term that merging does not keep is met wherever there are files.
+    """
+    paths: list[str] = lists.partitions.to_pylist()
+    held: dict[str, ColumnStatistics] = {}
+
+    def bounds_of(name: str, kind: pa.DataType) -> Bounds:
+        held[name] = ColumnStatistics.load(metadata, name, kind, paths, known_partitions)
+        return held[name].bounds(kind)
+
+    sure = {term: name for term, name in terms.items() if conditions.is_kept_by_merging(term)}
+    masks = conditions.masks(sure, bounds_of)
+    places = {name: statistics.places(lists.names, lists.rows, lists.partitions) for name, statistics in held.items()}
+    changes = pc.ends_with(lists.names, _CHANGE_FILES).to_numpy(zero_copy_only=False)
+    return {term: _whole(mask, places[sure[term]], changes, lists) for term, mask in masks.items()}
+
+
+def _whole(mask: Mask, places: pa.Array, changes: Mask, lists: FileLists) -> Mask:
+    """The partitions all of whose files are in a mask of statistics, or do not count."""
+    out = places.is_valid().to_numpy(zero_copy_only=False)
+    if len(mask):
+        at: npt.NDArray[np.int64] = pc.fill_null(places, 0).to_numpy()
+        out = out & mask[at]
+    left = lists.rows[~(out | changes)]
+    whole: Mask = np.bincount(left, minlength=len(lists.partitions)) == 0
+    return whole

@@ -1,0 +1,83 @@
+"""Locations of the records that a filter names by their keys, or by values of secondary indexes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.config.enums import TableType
+from pyhudi.errors import HudiError
+from pyhudi.metadata.metadata_layout import RECORD_INDEX
+from pyhudi.read.pruning.key_lookup import keys_of, locate
+from pyhudi.read.pruning.secondary_index_lookup import keys_by_secondary
+from pyhudi.table.bucket_index_detection import detect_bucket_index
+
+if TYPE_CHECKING:
+    from pyhudi.config import Options
+    from pyhudi.metadata.reader.metadata_table import MetadataTable
+    from pyhudi.read.filters.row_filter import RowFilter
+    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.read.pruning.statistics_conditions import Conditions
+    from pyhudi.read.query import Query
+    from pyhudi.read.table_files import TableFiles
+
+
+@dataclass
+class RecordLocations:
+    """Record index lookup of one query, done once; ``found`` is the result (`LOCATION_SCHEMA`). ``report`` takes lines
+    that say what was done, and why not more."""
+
+    table: PinnedTable
+    files: TableFiles
+    query: Query
+    conditions: Conditions
+    rows: RowFilter | None
+    opts: Options
+    report: list[str]
+    found: pa.Table | None = None
+    useless: bool = False
+
+    def named(self) -> pa.StringArray | None:
+        """The record keys that the filter names; None: it names none."""
+        assert self.rows is not None
+        if any(self.conditions.is_changed(name) for name in self.table.config.record_keys):
+            return None
+        return keys_of(self.rows, self.conditions.schema, self.table.config, self.opts)
+
+    def places(self, metadata: MetadataTable, partitions: list[str] | None = None) -> pa.Table | None:
+        """Return the locations of the records that the filter names, in these partitions; None if it names none, or no
+        index knows."""
+        if RECORD_INDEX not in metadata.partitions or self.query.as_of is not None or self.useless:
+            return None
+        if self.found is None:
+            try:
+                keys = self.named()
+                if keys is None:
+                    keys = self._by_secondary(metadata)
+                if keys is not None and self._knows_all_keys():
+                    self.found = locate(metadata, keys, partitions)
+            except HudiError as e:
+                self.files.disable_indexes(e)
+                self.report.append(f"{RECORD_INDEX}: not used: {e}")
+            self.useless = self.found is None
+        return self.found
+
+    def _knows_all_keys(self) -> bool:
+        """True if the record index has every key. Of a bucket index, which adds keys by log files, too, Apache Hudi
+        does not index those; afterwards nothing tells which they are."""
+        if self.table.config.table_type is not TableType.MERGE_ON_READ:
+            return True
+        bucketed = detect_bucket_index(self.table)
+        if bucketed is not None:
+            self.report.append(f"{RECORD_INDEX}: not used: it may lack keys of log files, as {bucketed}")
+        return bucketed is None
+
+    def _by_secondary(self, metadata: MetadataTable) -> pa.StringArray | None:
+        """The record keys of the rows that the filter asks for by the values of indexed columns."""
+        assert self.rows is not None
+        found = keys_by_secondary(metadata, self.query, self.rows, self.conditions.schema, self.conditions.hidden)
+        if found is not None:
+            self.report.append(found[1])
+        return None if found is None else found[0]

@@ -1,0 +1,120 @@
+"""The conditions of a filter, and where files or partitions cannot meet them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.config.enums import MergeMode
+from pyhudi.errors import QueryError
+from pyhudi.keygen.partition_path_values import has_known_kinds, partition_fields
+from pyhudi.read.filters.sql_predicate import Groups
+from pyhudi.read.filters.terms import Term
+from pyhudi.read.pruning.column_statistics import is_ordered_type
+from pyhudi.read.pruning.min_max import Bounds, Mask, excluded
+from pyhudi.read.pruning.partition_pruning import path_values
+from pyhudi.read.schema.column_paths import resolve_column, type_of
+from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.table.config.key_generator_type import PartitionKind
+
+if TYPE_CHECKING:
+    from pyhudi.table.config.table_config import TableConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Evaluation of conditions on a table's columns by statistics.
+
+    ``path_columns`` have their values from paths. ``unchanged``: columns of which statistics by name are right; None:
+    all.
+    """
+
+    config: TableConfig
+    schema: pa.Schema
+    path_columns: tuple[str, ...] = ()
+    unchanged: frozenset[str] | None = None
+
+    def masks(
+        self, terms: Mapping[Term, str], bounds_of: Callable[[str, pa.DataType], Bounds], *, sure: bool = False
+    ) -> dict[Term, Mask]:
+        """Return masks of the places in which no row meets each of some terms; ``sure`` asks that there be no nulls."""
+        bounds: dict[str, Bounds] = {}
+        masks: dict[Term, Mask] = {}
+        for term, name in terms.items():
+            if name not in bounds:
+                bounds[name] = bounds_of(name, self._type(term))
+            mask = excluded(term, bounds[name])
+            masks[term] = mask & bounds[name].no_nulls if sure else mask
+        return masks
+
+    def with_statistics(self, terms: Iterable[Term]) -> dict[Term, str]:
+        """Conditions on columns that can have statistics, with the names of the columns there."""
+        found: dict[Term, str] = {}
+        for term in terms:
+            if not isinstance(term.value, Hashable):
+                continue
+            try:
+                steps = resolve_column(term.column, self.schema)
+            except QueryError:
+                continue
+            name = ".".join(steps)
+            if (is_meta_column(name) and name != RECORD_KEY) or steps[0] in self.path_columns or self.is_changed(name):
+                continue
+            if not is_ordered_type(self._type(term)) or (term.value is None and len(steps) > 1):
+                continue
+            found[term] = name
+        return found
+
+    def is_changed(self, name: str) -> bool:
+        """Return True if files may have another column under the name of a column."""
+        return self.unchanged is not None and name not in self.unchanged and name != RECORD_KEY
+
+    def is_told(self, name: str) -> bool:
+        """Return True if paths may tell the values of a column, whatever files hold."""
+        if not has_known_kinds(self.config):
+            return False
+        return any(f.name == name and f.kind is PartitionKind.SIMPLE for f in partition_fields(self.config))
+
+    def path_values(self, paths: list[str]) -> pa.Table:
+        """Decode partition paths (`pyhudi.read.pruning.partition_pruning.path_values`)."""
+        return path_values(self.config, self.schema, paths)
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """Columns whose values are not those of the files, by their names."""
+        mine = (name for name in self.schema.names if self.is_changed(name) or self.is_told(name))
+        return frozenset({*self.path_columns, *mine})
+
+    def _type(self, term: Term) -> pa.DataType:
+        return type_of(resolve_column(term.column, self.schema), self.schema)
+
+    def has_sound_partition_stats(self, term: Term) -> bool:
+        """Return True if every file with values surely has a part in them: files without statistics have none, and
+        those are files with long texts, and with what is not a number."""
+        kind = self._type(term)
+        fixed = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
+        return fixed and term.value is not None and "." not in term.column and self.is_kept_by_merging(term)
+
+    def is_kept_by_merging(self, term: Term) -> bool:
+        """Return True if the values of merged rows are those of their files."""
+        keys = (*self.config.record_keys, RECORD_KEY)
+        return self.config.merge_mode is not MergeMode.CUSTOM or term.column in keys
+
+
+def matches_no_group(groups: Groups, masks: Mapping[Term, Mask], count: int) -> Mask:
+    """Return a mask of the places in which no group of conditions can be met, of the given number of places."""
+    if not groups:
+        return np.zeros(count, np.bool_)
+    out = np.ones(count, np.bool_)
+    for group in groups:
+        of_group = np.zeros(count, np.bool_)
+        for term in group:
+            if isinstance(term.value, Hashable) and term in masks:
+                of_group |= masks[term]
+        out &= of_group
+    return out

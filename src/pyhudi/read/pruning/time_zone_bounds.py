@@ -1,0 +1,110 @@
+"""Bounds of values that depend on the time zone of the session that computed them.
+
+An expression index does not tell the zone of its writers, and who plans a query does not know that of the session that
+evaluates its condition. What is a day in one zone may be the day before or after in another: bounds are widened by as
+much as two zones can be apart, or, where values go round, not used at all.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.metadata.indexes.expression_index_definition import IDENTITY, Expression
+from pyhudi.read.pruning.min_max import Bounds
+
+_APART = 36 * 3600
+"""Seconds: Java's zones are from -18:00 to +18:00."""
+_MOST_DAYS = 2
+_TEXTS = ("lower", "upper", "trim", "ltrim", "rtrim", "length", "substring", "regexp_replace", "regexp_extract")
+_FIRST, _LAST = "1583", "9990"
+"""Years in which texts of times are in the order of the times, also when they are moved."""
+_SORTED = re.compile(r"yyyy(?:[-/ .:_,]*MM(?:[-/ .:_,]*dd(?:[-/ .:_,]*HH(?:[-/ .:_,]*mm(?:[-/ .:_,]*ss)?)?)?)?)?")
+_LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_UNITS = {"ss": 1, "mm": 60, "HH": 3600, "dd": 86400, "MM": 31 * 86400, "yyyy": 366 * 86400}
+
+
+class Zones(Enum):
+    """Dependence of the values of an expression on time zones."""
+
+    NONE = "are the same in all zones"
+    MOVED = "are later or earlier in another zone"
+    ROUND = "depend on the time zone of whoever has written them, which nothing tells"
+    PARSED = (
+        "depend on how whoever has written them read texts (spark.sql.legacy.timeParserPolicy), which nothing tells"
+    )
+
+
+def zones_of(expression: Expression, column: pa.DataType) -> Zones:
+    """Return the time zone dependence of an expression of a column of that type."""
+    function, with_format = expression.function, any(part is not None for part in expression.arguments)
+    instant = pa.types.is_timestamp(column) and column.tz is not None
+    text, day = pa.types.is_string(column), pa.types.is_date32(column)
+    plain = text or day or (pa.types.is_timestamp(column) and not instant)
+    if text and (function == "unix_timestamp" or (function in ("to_date", "to_timestamp") and with_format)):
+        return Zones.PARSED
+    if function == IDENTITY or (function in _TEXTS and text):
+        return Zones.NONE
+    if function in ("month", "day"):
+        return Zones.NONE if plain else Zones.ROUND
+    if function == "hour":
+        return Zones.NONE if plain and not text and not day else Zones.ROUND
+    if function in ("year", "date_add", "date_sub", "to_date"):
+        if not plain and not instant:
+            return Zones.ROUND
+        return Zones.NONE if plain else Zones.MOVED
+    if function in ("unix_timestamp", "to_timestamp"):
+        return Zones.NONE if instant else Zones.MOVED
+    if function in ("date_format", "from_unixtime"):
+        return Zones.MOVED if _SORTED.fullmatch(str(expression.arguments[0])) else Zones.ROUND
+    return Zones.ROUND
+
+
+def in_any_zone(bounds: Bounds, expression: Expression) -> Bounds:
+    """Bounds that hold in whatever zone values are computed, of `Zones.MOVED`."""
+    kind = bounds.least.type
+    if pa.types.is_string(kind):
+        least, greatest = _texts(bounds, str(expression.arguments[0]))
+    elif pa.types.is_int32(kind):
+        least, greatest = _numbers(bounds, 1)
+    elif pa.types.is_int64(kind):
+        least, greatest = _numbers(bounds, _APART)
+    else:
+        apart = _MOST_DAYS if pa.types.is_date32(kind) else _APART * 1_000_000
+        width = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+        plain = replace(bounds, least=bounds.least.view(width), greatest=bounds.greatest.view(width))
+        least, greatest = (end.view(kind) for end in _numbers(plain, apart))
+    known = pc.and_(least.is_valid(), greatest.is_valid())
+    none = pa.scalar(None, kind)
+    return replace(bounds, least=pc.if_else(known, least, none), greatest=pc.if_else(known, greatest, none))
+
+
+def _numbers(bounds: Bounds, apart: int) -> tuple[pa.Array, pa.Array]:
+    """Numbers less and more by so much; null where they do not fit."""
+    kind = bounds.least.type
+    ends = np.iinfo(kind.to_pandas_dtype())
+    least = pc.if_else(pc.less(bounds.least, int(ends.min) + apart), pa.scalar(None, kind), bounds.least)
+    greatest = pc.if_else(pc.greater(bounds.greatest, int(ends.max) - apart), pa.scalar(None, kind), bounds.greatest)
+    by = pa.scalar(apart, kind)
+    return pc.subtract(least, by), pc.add(greatest, by)
+
+
+def _texts(bounds: Bounds, pattern: str) -> tuple[pa.Array, pa.Array]:
+    """Times as texts, earlier and later by as much as zones are apart; null where they are no such times."""
+    form = pattern
+    for letters, code in _LETTERS.items():
+        form = form.replace(letters, code)
+    smallest = next(letters for letters in _UNITS if letters in pattern)
+    none = pa.scalar(None, pa.string())
+    ends = []
+    for texts, by in ((bounds.least, -_APART), (bounds.greatest, _APART + _UNITS[smallest])):
+        usual = pc.and_(pc.greater(texts, _FIRST), pc.less(texts, _LAST))
+        times = pc.strptime(pc.if_else(usual, texts, none), format=form, unit="s", error_is_null=True)
+        moved = pc.add(times.view(pa.int64()), pa.scalar(by, pa.int64())).view(pa.timestamp("s"))
+        ends.append(pc.strftime(moved, format=form))
+    return ends[0], ends[1]

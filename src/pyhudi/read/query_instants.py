@@ -1,0 +1,105 @@
+"""The time formats that queries accept, turned into instant text.
+
+Found by asking Apache Hudi 1.2.0, which takes ``yyyyMMddHHmmss[SSS]``, ``yyyy-MM-dd``, ``yyyy-MM-dd HH:mm:ss[.SSS]``
+(blank or ``T``), epoch seconds (10 digits) and epoch milliseconds (13 digits). Two of its rules surprise:
+
+* a time given to the second means the last millisecond of that second (``09:54:47`` → ``…095447999``), a date means its
+  first millisecond;
+* fourteen digits stay fourteen, and since instants are compared as text they lie *before* all instants of that second.
+
+On top we take zone offsets (``Z``, ``+02:00``), microseconds, and Python's ``date`` and ``datetime``. Dates that do
+not exist are refused, where the original rolls ``2026-11-31`` over to December.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, tzinfo
+
+from pyhudi.errors import InvalidOptionError
+from pyhudi.timeline.instant import format_instant, instant_of_millis, parse_instant, zone
+
+QueryTime = str | int | date | datetime
+"""Forms of a time in the public API; whole numbers are epoch seconds (10 digits), milliseconds (13) or instants."""
+
+ALLOWED = (
+    "yyyyMMddHHmmss[SSS], yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], yyyy-MM-ddTHH:mm:ss[.SSS], each with an optional zone "
+    "offset after a time of day, epoch seconds (10 digits), epoch milliseconds (13 digits)"
+)
+EARLIEST = "earliest"
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_TIME = re.compile(
+    r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(\.\d{3}|\.\d{6})?(Z|[+-]\d{2}:?\d{2})?", re.ASCII | re.IGNORECASE
+)
+_ZEROS = re.compile(r"0+", re.ASCII)
+
+
+def query_instant(value: QueryTime, key: str = "as.of.instant", *, timezone: str = "LOCAL") -> str:
+    """The instant text for a point in time.
+
+    ``key`` names the option in errors; ``timezone`` is ``hoodie.table.timeline.timezone``, in which epoch times and
+    times with an offset are expressed. Text without an offset and naive datetimes are in that zone already.
+
+    Raises:
+        InvalidOptionError: no accepted format, or a date or time of day that does not exist.
+    """
+    if isinstance(value, datetime):
+        return _of_datetime(value, timezone)
+    if isinstance(value, date):
+        return format_instant(datetime(value.year, value.month, value.day))
+    text = str(value).strip()
+    try:
+        found = _parse(text, timezone)
+    except (ValueError, OverflowError, OSError) as e:
+        raise InvalidOptionError(key, value, f"{ALLOWED} ({e})") from e
+    if found is None:
+        raise InvalidOptionError(key, value, ALLOWED)
+    return found
+
+
+def range_instant(value: QueryTime, key: str, *, timezone: str = "LOCAL") -> str | None:
+    """The instant text of a bound of an incremental query; None for the very beginning (``earliest``, ``0``, ``000``).
+
+    Raises:
+        InvalidOptionError: as `query_instant`.
+    """
+    if isinstance(value, str | int):
+        text = str(value).strip()
+        if text.lower() == EARLIEST or _ZEROS.fullmatch(text):
+            return None
+    try:
+        return query_instant(value, key, timezone=timezone)
+    except InvalidOptionError as e:
+        raise InvalidOptionError(key, value, f"{EARLIEST}, 000, {ALLOWED}") from e
+
+
+def _parse(text: str, timezone: str) -> str | None:
+    if text.isascii() and text.isdigit():
+        return _of_digits(text, timezone)
+    if _DATE.fullmatch(text):
+        return format_instant(datetime.fromisoformat(text))
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return None
+    day, clock, fraction, offset = match.groups()
+    moment = datetime.fromisoformat(f"{day}T{clock}{fraction or '.999'}{(offset or '').upper()}")
+    return _of_datetime(moment, timezone)
+
+
+def _of_digits(text: str, timezone: str) -> str | None:
+    if len(text) == 10:
+        return instant_of_millis(int(text) * 1000, timezone)
+    if len(text) == 13:
+        return instant_of_millis(int(text), timezone)
+    if len(text) == 17 or (len(text) == 14 and not text.startswith("000000000000")):
+        parse_instant(text)
+        return text
+    return text if len(text) == 14 else None  # 00000000000000 … 02: before everything, bootstrap instants
+
+
+def _of_datetime(moment: datetime, timezone: str) -> str:
+    if moment.tzinfo is None:
+        return format_instant(moment)
+    target: tzinfo | None = zone(timezone)
+    return format_instant(moment.astimezone(target))

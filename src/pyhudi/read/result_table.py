@@ -1,0 +1,163 @@
+"""Arrow tables that show themselves as tables: aligned columns in a terminal, a table of HTML in a notebook."""
+
+from __future__ import annotations
+
+import html
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+ROWS_SHOWN = 20
+_ROWS_IN_A_PAGE = 50
+_WIDEST = 40
+"""Characters of one value in a terminal."""
+_HEAD = 10
+"""Characters of a line of a column's name, if its words are no longer."""
+_GAP = "  "
+
+
+class ResultTable:
+    """Information about a table (its instants, files, partitions) as an Arrow table with a readable display.
+
+    Everything that a ``pyarrow.Table`` can do, it can; what gives a table there gives one of these here.
+    ``pa.table(x)``, or :meth:`to_arrow`, is the Arrow table itself, for functions that insist on one; polars, DuckDB
+    and others that take Arrow data take it as it is.
+    """
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def to_arrow(self) -> pa.Table:
+        """Return the Arrow table."""
+        return self._table
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_table":
+            raise AttributeError(name)
+        found = getattr(self._table, name)
+        return _wrapped(found) if callable(found) else found
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._table[key]
+        return ResultTable(found) if isinstance(found, pa.Table) else found
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._table.equals(other._table if isinstance(other, ResultTable) else other))
+
+    __hash__ = None  # type: ignore[assignment]  # as that of an Arrow table
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(self._table), "to_arrow"})
+
+    def __reduce__(self) -> tuple[type[ResultTable], tuple[pa.Table]]:
+        return (ResultTable, (self._table,))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __dataframe__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._table.__dataframe__(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return as_text(self._table, shutil.get_terminal_size((120, ROWS_SHOWN)).columns)
+
+    def _repr_html_(self) -> str:
+        return as_html(self._table)
+
+
+def as_text(table: pa.Table, width: int) -> str:
+    """A table as lines of at most ``width`` characters: columns without a value are left out, and those at the right
+    that have no room are named below."""
+    shown = table.slice(0, ROWS_SHOWN)
+    names = {name: _head(name) for name in _filled(table)}
+    heads = max(map(len, names.values()), default=1)
+    columns = [_column([""] * (heads - len(head)) + head, shown[name]) for name, head in names.items()]
+    kept: list[list[str]] = []
+    room = width
+    for column in columns:
+        room -= len(column[0]) + (len(_GAP) if kept else 0)
+        if room < 0 and kept:
+            break
+        kept.append(column)
+    lines = [_GAP.join(cells).rstrip() for cells in zip(*kept, strict=True)]
+    if lines:
+        lines.insert(heads, _GAP.join("─" * len(cells[0]) for cells in kept))
+    return "\n".join([*lines, _footer(table, shown.num_rows, _filled(table)[len(kept) :])])
+
+
+def as_html(table: pa.Table) -> str:
+    """A table as HTML; columns without a value are left out."""
+    shown, names = table.slice(0, _ROWS_IN_A_PAGE), _filled(table)
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(_text(row[name]))}</td>" for name in names) + "</tr>"
+        for row in shown.select(names).to_pylist()
+    )
+    note = html.escape(_footer(table, shown.num_rows, []))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{note}</p>"
+
+
+def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        plain = [a.to_arrow() if isinstance(a, ResultTable) else a for a in args]
+        found = method(*plain, **{k: v.to_arrow() if isinstance(v, ResultTable) else v for k, v in kwargs.items()})
+        return ResultTable(found) if isinstance(found, pa.Table) else found
+
+    call.__name__, call.__doc__ = getattr(method, "__name__", "call"), method.__doc__
+    return call
+
+
+def _filled(table: pa.Table) -> list[str]:
+    """Columns that have a value; all of a table without rows."""
+    return [n for n in table.column_names if not table.num_rows or table[n].null_count < table.num_rows]
+
+
+def _head(name: str) -> list[str]:
+    """The name of a column in lines, broken at underscores, so that numbers are not wider than they are."""
+    lines: list[str] = []
+    for word in name.split("_"):
+        if lines and len(lines[-1]) + 1 + len(word) <= _HEAD:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+def _column(head: list[str], values: pa.ChunkedArray) -> list[str]:
+    """The cells of a column, its name first, all of one width."""
+    texts = [*head, *(_cut(_text(value)) for value in values.to_pylist())]
+    width = max(map(len, texts))
+    numbers = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
+    return [text.rjust(width) if numbers else text.ljust(width) for text in texts]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list):
+        return ", ".join(_text(one) for one in value)
+    return " ".join(str(value).splitlines())
+
+
+def _cut(text: str) -> str:
+    """A text that is too long, without its middle: names of files differ at both ends."""
+    half = (_WIDEST - 1) // 2
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1 - half]}…{text[-half:]}"
+
+
+def _footer(table: pa.Table, shown: int, hidden: list[str]) -> str:
+    rows = f"{table.num_rows:,} row{'' if table.num_rows == 1 else 's'}"
+    if shown < table.num_rows:
+        rows += f", of which the first {shown} are shown"
+    return f"({rows})" if not hidden else f"({rows}; more columns: {', '.join(hidden)})"

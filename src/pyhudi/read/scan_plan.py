@@ -1,0 +1,114 @@
+"""Scan plans: the file slices a query reads, with its columns and conditions, as a value that readers run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.enums import InvalidText
+from pyhudi.read.execute.commit_time_filter import CommitTimes
+from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.read.pruning.partition_pruning import PathValue, by_partition
+from pyhudi.read.query import Query
+from pyhudi.read.schema.column_renames import Names
+
+if TYPE_CHECKING:
+    from pyhudi.merge.file_group_reader import SliceContext
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """Plan of a query: the file slices to read and how.
+
+    ``tasks``: file slices (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`), paths relative to the table's
+    root. ``schema``: all columns of the table as of the query. ``columns``: the top-level columns asked for, in order.
+    ``filter`` and ``commit_times``: conditions that the rows must meet (files are not free of other rows).
+    ``partition_values``: one row per partition of ``tasks`` (see
+    :func:`pyhudi.read.pruning.partition_pruning.path_values`). ``told``: the partition columns by its rows. What paths
+    tell counts, whatever files hold, wherever rows are read. ``path_columns``: columns whose values must come from the
+    path: files do not hold them, or the query wants it so. ``renamed``: base instants whose files have other names for
+    some columns (see :mod:`pyhudi.read.schema.column_renames`). ``files_from``: where the names of the files come from.
+    ``skipped``: what each index left out, or why it did not. ``merging``: how slices with log files are merged (None:
+    there are none). ``keys``: columns that are the same in all versions of a record. ``invalid_text``: what becomes of
+    text that is not UTF-8.
+    """
+
+    query: Query
+    tasks: pa.Table
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    filter: RowFilter | None
+    commit_times: CommitTimes | None
+    partition_values: pa.Table
+    path_columns: tuple[str, ...]
+    renamed: Mapping[str, Names]
+    slices_before_pruning: int
+    partitions_before_pruning: int
+    files_from: str = ""
+    skipped: tuple[str, ...] = ()
+    merging: SliceContext | None = None
+    keys: frozenset[str] = frozenset()
+    told: Mapping[str, PathValue] = field(default_factory=dict)
+    invalid_text: InvalidText = InvalidText.FAIL
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return pa.schema([self.schema.field(c) for c in self.columns])
+
+    @property
+    def partitions(self) -> list[str]:
+        """The partition paths that are read."""
+        paths: list[str] = self.partition_values["partition"].to_pylist()
+        return paths
+
+    def path_values(self) -> dict[str, dict[str, Any]]:
+        """Partition path → the values of partition columns that it tells."""
+        return by_partition(self.partition_values, dict(self.told))
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all files of the tasks."""
+        base = pc.sum(self.tasks["base_size"]).as_py() or 0
+        return int(base + (pc.sum(pc.list_flatten(self.tasks["log_sizes"])).as_py() or 0))
+
+    @property
+    def needs_merging(self) -> int:
+        """Number of tasks that have log files."""
+        return int(pc.sum(self._has_logs()).as_py() or 0)
+
+    def with_logs(self) -> ScanPlan:
+        """Return the part of the plan whose slices have log files."""
+        return replace(self, tasks=self.tasks.filter(self._has_logs()))
+
+    def without_logs(self) -> ScanPlan:
+        """Return the part whose slices are base files alone."""
+        return replace(self, tasks=self.tasks.filter(pc.invert(self._has_logs())), merging=None)
+
+    def _has_logs(self) -> pa.ChunkedArray:
+        return pc.greater(pc.list_value_length(self.tasks["log_paths"]), 0)
+
+    def explain(self) -> str:
+        """Describe in a few lines of text what is read and what was pruned."""
+        lines = [
+            f"query       {self.query}",
+            f"partitions  {len(self.partitions)} of {self.partitions_before_pruning}",
+            f"slices      {self.tasks.num_rows} of {self.slices_before_pruning}"
+            + (f", {self.needs_merging} with log files" if self.needs_merging else ""),
+            f"files from  {self.files_from}",
+            f"bytes       {self.size_bytes:,}",
+            f"columns     {len(self.columns)} of {len(self.schema)}",
+        ]
+        if self.commit_times is not None:
+            lines.append(f"rows        {self.commit_times}")
+        if self.filter is not None:
+            lines.append(f"filter      {self.filter}")
+        lines += [f"skipping    {line}" for line in self.skipped]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.explain()

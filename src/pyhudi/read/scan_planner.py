@@ -1,0 +1,213 @@
+"""Scan plans: what a query will read, worked out without reading any of it.
+
+The plan is public (``HudiTable.scan(…).plan()``) and the seam between planning and reading: Spark and the local reader
+run the same one. Its tasks are an Arrow table, one row per file slice.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import PartitionValues
+from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.keygen.partition_path_values import as_formatted, partition_fields
+from pyhudi.read.execute.merged_reader import ColumnNamesByInstant, slice_context
+from pyhudi.read.filter_hints import warn_of_path_texts
+from pyhudi.read.filters.row_filter import Filter, RowFilter
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.pruning.bucket_pruning import prune_buckets
+from pyhudi.read.pruning.file_pruner import FilePruner
+from pyhudi.read.pruning.partition_pruning import PathValue, path_values, prune_paths, told_by_paths
+from pyhudi.read.pruning.statistics_conditions import Conditions
+from pyhudi.read.query import Query
+from pyhudi.read.scan_plan import ScanPlan
+from pyhudi.read.schema.column_renames import Names, SchemaHistory
+from pyhudi.read.schema.table_columns import TableSchema, project, table_schema
+from pyhudi.read.slice_selection import select_slices
+from pyhudi.read.table_files import TableFiles
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.table_types import as_nullable
+from pyhudi.table.config.key_generator_type import KeyGenType
+
+
+def plan_scan(
+    table: PinnedTable,
+    query: Query | None = None,
+    *,
+    filter: Filter | RowFilter | None = None,
+    columns: Sequence[str] | None = None,
+    opts: Options | None = None,
+    overridden_functions: Collection[str] = (),
+    zone: dt.tzinfo = dt.UTC,
+) -> ScanPlan:
+    """Work out what a query reads; ``query`` defaults to the latest snapshot. ``opts`` are those of the read.
+    ``overridden_functions``: names of functions in the filter that mean something else to who evaluates it. ``zone``:
+    that of dates and times in the filter which have none.
+
+    Raises:
+        QueryError: the query cannot be answered, or names unknown columns.
+        UnsupportedTableError: the table uses something that cannot be read, or has log files and merges them by a
+            merger that is not registered.
+    """
+    query = query or Query(by_completion=table.config.version >= 8)
+    _check_supported(table)
+    files = TableFiles(table, opts)
+    table = files.table
+    rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
+    found = None if query.is_incremental else table_schema(table, query.as_of)
+    if rows is not None and found is not None:
+        rows = rows.on(_columns(table, query, found), zone)
+    history = _history(table, found)
+    skipping = _skipping(table, query, found, history, rows, files, opts)
+    skipping.overridden_functions = overridden_functions
+
+    def prune(paths: list[str]) -> list[str]:
+        return skipping.partitions(paths, lambda known: _by_path(table, query, skipping, known, opts))
+
+    selection = select_slices(table, query, files, None if rows is None else prune)
+    if query.is_incremental:
+        found = table_schema(table, selection.schema_as_of)
+        if rows is not None and found is not None:
+            rows = rows.on(_columns(table, query, found), zone)
+    if found is None and selection.slices.num_rows:
+        raise QueryError("no write of this table has recorded its columns; nothing can be read")
+    schema = _columns(table, query, found)
+    wanted = project(schema, list(columns) if columns is not None else None)
+    warn_of_path_texts(table.config, schema, rows)
+    values = path_values(table.config, schema, sorted(pc.unique(selection.slices["partition"]).to_pylist()))
+    pruning = None if rows is None else rows.for_pruning(schema)
+    path_columns = _path_columns(table, query, schema)
+    kept = values
+    if pruning is not None and _paths_count(path_columns, opts):
+        kept = prune_paths(table.config, schema, values, pruning)
+    tasks = selection.slices
+    if kept.num_rows < values.num_rows:
+        tasks = tasks.filter(pc.is_in(tasks["partition"], value_set=kept["partition"].combine_chunks()))
+    tasks = prune_buckets(table, schema, tasks, pruning, opts)
+    skipping.known_partitions = skipping.known_partitions or len(selection.partitions)
+    tasks = skipping.slices(tasks)
+    left = pc.is_in(kept["partition"], value_set=pc.unique(tasks["partition"]))
+    kept = kept.filter(left)
+    has_logs = bool(pc.any(pc.greater(pc.list_value_length(tasks["log_paths"]), 0)).as_py())
+    history = _history(table, found) if query.is_incremental else history
+    return ScanPlan(
+        query=query,
+        tasks=tasks,
+        schema=schema,
+        columns=tuple(wanted.names),
+        filter=rows,
+        commit_times=selection.commit_times,
+        partition_values=kept,
+        path_columns=path_columns,
+        renamed={} if history is None else _renamed(history, schema, selection.schema_as_of, tasks),
+        slices_before_pruning=selection.slices.num_rows,
+        partitions_before_pruning=len(selection.partitions),
+        skipped=tuple(skipping.report),
+        files_from=files.source if not query.is_incremental else "the commits of the range",
+        merging=slice_context(
+            table,
+            schema,
+            path_columns=path_columns,
+            commit_times=selection.commit_times,
+            latest=selection.latest,
+            renamed=None
+            if history is None
+            else ColumnNamesByInstant(history, tuple(schema.names), selection.schema_as_of),
+            opts=opts,
+        )
+        if has_logs
+        else None,
+        told=_told(table, schema, kept, path_columns, opts),
+        invalid_text=(opts or Options.parse({})).get_typed(options.READ_INVALID_TEXT),
+        keys=frozenset((*table.config.record_keys, RECORD_KEY)) & frozenset(schema.names),
+    )
+
+
+def _history(table: PinnedTable, found: TableSchema | None) -> SchemaHistory | None:
+    return SchemaHistory.load(table.storage, table.active.layout) if found is not None and found.has_history else None
+
+
+def _unchanged(found: TableSchema | None, history: SchemaHistory | None) -> frozenset[str] | None:
+    """The columns that all files have under the name that they have now; None: all."""
+    if found is None or not found.has_history:
+        return None
+    return frozenset() if history is None else history.unchanged()
+
+
+def _skipping(
+    table: PinnedTable,
+    query: Query,
+    found: TableSchema | None,
+    history: SchemaHistory | None,
+    rows: RowFilter | None,
+    files: TableFiles,
+    opts: Options | None,
+) -> FilePruner:
+    """Pruner of partitions and slices; one that prunes nothing for an incremental query, whose schema is not known
+    yet."""
+    schema = _columns(table, query, found)
+    return FilePruner(
+        table,
+        files,
+        query,
+        Conditions(table.config, schema, _path_columns(table, query, schema), _unchanged(found, history)),
+        rows,
+        opts or Options.parse({}),
+    )
+
+
+def _by_path(
+    table: PinnedTable, query: Query, skipping: FilePruner, paths: list[str], opts: Options | None
+) -> list[str]:
+    """The partitions, of those given by path, that can hold rows of the filter by their paths."""
+    rows, schema = skipping.rows, skipping.schema
+    if rows is None or rows.sql is not None or not schema.names:
+        return paths
+    if not _paths_count(_path_columns(table, query, schema), opts):
+        return paths
+    values = path_values(table.config, schema, paths)
+    kept: list[str] = prune_paths(table.config, schema, values, rows)["partition"].to_pylist()
+    return kept
+
+
+def _paths_count(path_columns: tuple[str, ...], opts: Options | None) -> bool:
+    """Whether partition columns have the values of paths where these tell them; else files may have any."""
+    wish = (opts or Options.parse({})).get_typed(options.READ_PARTITION_VALUES)
+    return bool(path_columns) or wish is not PartitionValues.FILE
+
+
+def _check_supported(table: PinnedTable) -> None:
+    if table.config.is_metadata_table:
+        raise UnsupportedTableError(
+            f"{table.storage.root} is the metadata table of a Hudi table; it is not queried. Open the table itself"
+        )
+
+
+def _told(
+    table: PinnedTable, schema: pa.Schema, values: pa.Table, path_columns: tuple[str, ...], opts: Options | None
+) -> dict[str, PathValue]:
+    """The partition columns whose values paths tell; none that files have if the read wants those of files."""
+    return told_by_paths(table.config, schema, values, path_columns) if _paths_count(path_columns, opts) else {}
+
+
+def _columns(table: PinnedTable, query: Query, found: TableSchema | None) -> pa.Schema:
+    """All columns; that of a timestamp generator is a text where it is taken from paths."""
+    schema = as_nullable(found.schema) if found is not None else pa.schema([])
+    if table.config.keygen is KeyGenType.TIMESTAMP and _path_columns(table, query, schema):
+        return as_formatted(table.config, schema)
+    return schema
+
+
+def _path_columns(table: PinnedTable, query: Query, schema: pa.Schema) -> tuple[str, ...]:
+    if not table.config.drop_partition_columns and not query.partitions_from_path:
+        return ()
+    return tuple(f.name for f in partition_fields(table.config) if f.name in schema.names)
+
+
+def _renamed(history: SchemaHistory, schema: pa.Schema, as_of: str | None, tasks: pa.Table) -> dict[str, Names]:
+    return history.names_in_files(schema.names, as_of, pc.unique(tasks["base_instant"]).to_pylist())

@@ -1,0 +1,114 @@
+"""Types in the files of a plan, where they are narrower than the table's.
+
+All files of one write have the columns of that write, and its commit metadata says which. Only files of archived
+writes, and of table services that recorded no columns, are asked themselves: one file for each such instant.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.read.schema.column_renames import Names
+from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.schema.table_types import table_schema
+from pyhudi.write.rows.base_file_batches import read_footer
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.read.scan_plan import ScanPlan
+    from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+_READ_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """Tasks whose base files hold the same types under the same names.
+
+    ``held`` are the plan's columns with the types that the files have for them (the table's where they lack one).
+    ``names`` gives the name in the files of a column that is called otherwise there, None where it is missing though
+    the files have another column of that name.
+    """
+
+    tasks: pa.Table
+    held: pa.Schema
+    names: Names
+
+
+def file_parts(table: PinnedTable, plan: ScanPlan, tasks: pa.Table) -> list[FilePart]:
+    """Split tasks of the plan by what their base files hold. Nearly always there is one part."""
+    parts: dict[str, tuple[pa.Schema, Names, list[str]]] = {}
+    for instant, schema in written_schemas(table.active, tasks).items():
+        names = plan.renamed.get(instant, {})
+        held = as_held(plan.schema, schema, names)
+        parts.setdefault(f"{held} {names}", (held, names, []))[2].append(instant)
+    if len(parts) == 1:
+        return [FilePart(tasks, held, names) for held, names, _ in parts.values()]
+    return [
+        FilePart(tasks.filter(pc.is_in(tasks["base_instant"], value_set=pa.array(of, pa.string()))), held, names)
+        for held, names, of in parts.values()
+    ]
+
+
+def as_held(table: pa.Schema, written: pa.Schema, names: Names) -> pa.Schema:
+    """The table's columns with the types that a file of the ``written`` schema has for them."""
+    have: dict[str | None, pa.Field] = {field.name: field for field in written}
+    found = [(field, have.get(names.get(field.name, field.name))) for field in table]
+    return pa.schema([field if there is None else _held_field(field, there) for field, there in found])
+
+
+def _held_field(field: pa.Field, written: pa.Field) -> pa.Field:
+    return field.with_type(_held(field.type, written.type))
+
+
+def _held(wanted: pa.DataType, written: pa.DataType) -> pa.DataType:
+    if wanted == written or _same_in_files(wanted, written):
+        return wanted
+    if pa.types.is_struct(wanted) and pa.types.is_struct(written):
+        have = {written.field(i).name: written.field(i) for i in range(written.num_fields)}
+        fields = [wanted.field(i) for i in range(wanted.num_fields)]
+        return pa.struct([_held_field(f, have[f.name]) if f.name in have else f for f in fields])
+    if pa.types.is_list(wanted) and pa.types.is_list(written):
+        return pa.list_(wanted.value_field.with_type(_held(wanted.value_type, written.value_type)))
+    if pa.types.is_map(wanted) and pa.types.is_map(written):
+        return pa.map_(
+            wanted.key_field.with_type(_held(wanted.key_type, written.key_type)),
+            wanted.item_field.with_type(_held(wanted.item_type, written.item_type)),
+        )
+    return written
+
+
+def _same_in_files(wanted: pa.DataType, written: pa.DataType) -> bool:
+    """Timestamps of either unit are one type to a reader."""
+    return (
+        pa.types.is_timestamp(wanted) and pa.types.is_timestamp(written) and (wanted.tz is None) == (written.tz is None)
+    )
+
+
+def written_schemas(active: ActiveTimeline, files: pa.Table) -> dict[str, pa.Schema]:
+    """The columns of base files by the instant that wrote them; ``files`` has the columns base_instant and base_path
+    (never null)."""
+    instants: list[str] = pc.unique(files["base_instant"]).to_pylist()
+    with ThreadPoolExecutor(_READ_THREADS) as pool:
+        return dict(zip(instants, pool.map(lambda i: _schema_of(active, files, i), instants), strict=True))
+
+
+def _schema_of(active: ActiveTimeline, files: pa.Table, instant: str) -> pa.Schema:
+    found = active.timeline.find(instant)
+    if found is not None and found.is_completed and found.is_write:
+        text = active.commit_metadata(found).schema_json
+        if text:
+            return from_avro(text)
+    path = files["base_path"][pc.index(files["base_instant"], instant).as_py()].as_py()
+    return file_schema(active.storage, path)
+
+
+def file_schema(storage: Storage, path: str) -> pa.Schema:
+    """The columns of a base file, in the form that table schemas have."""
+    return table_schema(read_footer(storage, path).schema)

@@ -1,0 +1,87 @@
+"""The columns of a table as of an instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.errors import QueryError
+from pyhudi.read.schema.column_renames import LATEST_SCHEMA
+from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
+from pyhudi.schema.meta_fields import OPERATION
+from pyhudi.schema.table_types import as_nullable
+from pyhudi.timeline.latest_schema import newest_columns
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.timeline.commit_metadata import CommitMetadata
+
+CREATE_SCHEMA = "hoodie.table.create.schema"
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """The columns of a table, and whether it keeps a history of its schemas (see
+    :mod:`pyhudi.read.schema.column_renames`). ``recorded`` is the text of the write that said so; None: the table was
+    created with them."""
+
+    schema: pa.Schema
+    has_history: bool = False
+    recorded: str | None = None
+
+
+def table_schema(table: PinnedTable, as_of: str | None = None) -> TableSchema | None:
+    """The table's columns, meta columns first, as its newest write up to ``as_of`` recorded them.
+
+    A table without a write has the schema it was created with, or None when it was created without one.
+    Partition columns that files do not hold come last, as text.
+    """
+    found = newest_columns(table.active, as_of)
+    if found is not None:
+        metadata = found[1]
+        assert metadata.schema_json is not None
+        schema = _complete(table, from_avro(metadata.schema_json))
+        return TableSchema(schema, has_history=bool(metadata.extra.get(LATEST_SCHEMA)), recorded=metadata.schema_json)
+    text = table.config.properties.get(CREATE_SCHEMA)
+    return TableSchema(_complete(table, from_avro(text))) if text else None
+
+
+def schema_after(table: PinnedTable, metadata: CommitMetadata) -> pa.Schema:
+    """The table's columns, all nullable, when a write is done whose commit will say ``metadata``."""
+    found = table_schema(table)
+    known = pa.schema([]) if found is None else found.schema
+    if metadata.schema_json is None:
+        return as_nullable(known)
+    written = add_meta_columns(remove_meta_columns(from_avro(metadata.schema_json)))
+    return as_nullable(pa.schema([*written, *(field for field in known if field.name not in written.names)]))
+
+
+def _complete(table: PinnedTable, recorded: pa.Schema) -> pa.Schema:
+    config = table.config
+    schema = remove_meta_columns(recorded)
+    if config.drop_partition_columns:
+        for field in config.partition_fields:
+            if field.name not in schema.names:
+                schema = schema.append(pa.field(field.name, pa.string()))
+    if not config.populate_meta_fields:
+        return schema
+    return add_meta_columns(schema, with_operation=OPERATION in recorded.names)
+
+
+def project(schema: pa.Schema, columns: list[str] | None) -> pa.Schema:
+    """The schema with only those top-level columns, in the order asked for.
+
+    Raises:
+        QueryError: a column is unknown or asked for twice.
+    """
+    if columns is None:
+        return schema
+    unknown = [c for c in columns if c not in schema.names]
+    if unknown:
+        raise QueryError(f"no column {unknown[0]!r}; the table has {', '.join(schema.names)}")
+    if len(set(columns)) != len(columns):
+        raise QueryError(f"a column is asked for twice: {', '.join(columns)}")
+    return pa.schema([schema.field(c) for c in columns])

@@ -1,0 +1,105 @@
+"""Source of the file listing of a plan: the metadata table, where it can be trusted, or the storage."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.config import Options, options
+from pyhudi.errors import HudiError, MetadataTableAheadError, MetadataTableWarning, warn
+from pyhudi.metadata.metadata_layout import FILES
+from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata, partition_paths
+from pyhudi.metadata.reader.metadata_table import LOOKS, MetadataTable
+from pyhudi.table.view.file_listing import DATA_KINDS, list_files
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.storage.storage_protocol import Storage
+
+_warned: set[str] = set()
+_guard = threading.Lock()
+
+
+class TableFiles:
+    """The files of a table at one moment.
+
+    ``table`` is the table as it is to be planned on: as it was given, or as it is by now if its metadata table was
+    ahead of that. ``metadata`` is the metadata table, None where it is not used; ``why`` says why it is not. ``kinds``
+    of files are listed, base and log files unless others are named.
+    """
+
+    def __init__(self, table: PinnedTable, opts: Options | None = None, kinds: Sequence[str] = DATA_KINDS) -> None:
+        self.table = table
+        self._kinds = kinds
+        self.metadata: MetadataTable | None = None
+        self.why = ""
+        given = opts or Options.parse({})
+        if not given.get_typed(options.METADATA_ENABLE):
+            self.why = f"{options.METADATA_ENABLE.key} is false"
+        elif FILES not in table.config.metadata_partitions:
+            self.why = "the table has no metadata table"
+        else:
+            self._open()
+
+    def _open(self) -> None:
+        for look in range(LOOKS):
+            try:
+                self.metadata = MetadataTable.open(self.table.storage, self.table.config, self.table.active)
+                return
+            except MetadataTableAheadError as e:
+                if look == LOOKS - 1:
+                    self.disable_metadata(e)
+                else:
+                    self.table = self.table.again()
+            except HudiError as e:
+                self.disable_metadata(e)
+                return
+
+    @property
+    def source(self) -> str:
+        """Description of the source of the files, for messages."""
+        return "the metadata table" if self.metadata is not None else f"a listing of the storage ({self.why})"
+
+    def disable_metadata(self, error: HudiError) -> None:
+        """Stop using the metadata table; warns once for each table and reason."""
+        self.metadata, self.why = None, f"the metadata table cannot be used: {error}"
+        self._warn(
+            f"the metadata table of {self.table.storage.uri()} is not used, files are listed instead: {error}. "
+            "Apache Hudi builds it anew at its next write if the property hoodie.table.metadata.partitions is removed"
+        )
+
+    def disable_indexes(self, error: HudiError) -> None:
+        """Warn, once for each table and reason, that no files can be skipped by the metadata table's indexes."""
+        root = self.table.storage.uri()
+        self._warn(f"indexes of the metadata table of {root} are not used, more files are read: {error}")
+
+    def _warn(self, text: str) -> None:
+        with _guard:
+            known = text in _warned
+            _warned.add(text)
+        if not known:
+            warn(text, MetadataTableWarning)
+
+    def partitions(self) -> list[str] | None:
+        """The partition paths; None where only a listing of everything tells them."""
+        if self.metadata is None:
+            return None
+        try:
+            return partition_paths(self.metadata)
+        except HudiError as e:
+            self.disable_metadata(e)
+            return None
+
+    def list(self, storage: Storage, partitions: Sequence[str] | None) -> tuple[pa.Table, list[str]]:
+        """The files, all or those of some partitions, and the partition paths; see `list_files`."""
+        if self.metadata is not None:
+            try:
+                return list_from_metadata(self.metadata, partitions, self._kinds)
+            except HudiError as e:
+                self.disable_metadata(e)
+                # what is asked for may have been chosen by the same metadata table
+                return list_files(storage, None, self._kinds)
+        return list_files(storage, partitions, self._kinds)

@@ -1,0 +1,103 @@
+"""Limits of time travel: the history that cleaning has kept, and instants left undecided by pending writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError, QueryError
+from pyhudi.format.file_names import BASE, parse_names
+from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.instant import Action, Instant, State
+
+if TYPE_CHECKING:
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+
+def check_as_of(active: ActiveTimeline, as_of: str) -> None:
+    """Refuse a time travel whose answer would be incomplete, or could still change.
+
+    Raises:
+        QueryError: a write at or before ``as_of`` is pending, or the cleaner has removed files of that time.
+    """
+    pending = first_pending_write(active)
+    if pending is not None and as_of >= pending.requested:
+        raise QueryError(
+            f"time travel to {as_of} is not decided yet: the {pending.action} {pending.requested} is still pending and "
+            f"would belong to it. Ask for a time before {pending.requested}, or for the latest snapshot, or let a "
+            "writer finish or roll back that instant"
+        )
+    kept = retained_from(active, as_of)
+    if kept is not None and as_of < kept:
+        raise QueryError(
+            f"time travel to {as_of}: the cleaner has removed files of that time. The earliest time that can be read "
+            f"is {kept}; keep more with hoodie.clean.commits.retained, or set a savepoint"
+        )
+
+
+def first_pending_write(active: ActiveTimeline) -> Instant | None:
+    """The oldest commit, deltacommit or replacecommit that is neither completed nor a table service."""
+    for instant in active.timeline.pending():
+        if instant.action in (Action.COMMIT, Action.DELTA_COMMIT) or (
+            instant.action == Action.REPLACE_COMMIT and not is_pending_clustering(active, instant)
+        ):
+            return instant
+    return None
+
+
+def is_pending_clustering(active: ActiveTimeline, instant: Instant) -> bool:
+    """Return True if a pending instant is a clustering, which layout 1 plans under the action replacecommit."""
+    if instant.action == Action.CLUSTERING:
+        return True
+    if instant.action != Action.REPLACE_COMMIT or active.in_state(instant, State.REQUESTED) is None:
+        return False
+    try:
+        plan = decode_record(Action.REPLACE_COMMIT, State.REQUESTED, active.read_state(instant, State.REQUESTED))
+    except FormatError:  # some writers leave the requested file empty
+        return False
+    return plan["clusteringPlan"] is not None
+
+
+def retained_from(active: ActiveTimeline, as_of: str) -> str | None:
+    """The earliest requested time whose snapshot is certainly whole, when the time ``as_of`` is before it; else None.
+
+    The last clean says so; a clean by file versions says nothing, so its deleted files are asked. A savepointed
+    instant is whole whatever was cleaned.
+    """
+    timeline = active.timeline
+    cleans = [i for i in timeline if i.action == Action.CLEAN and i.is_completed]
+    if not cleans:
+        return None
+    last_write = timeline.writes().completed().up_to(as_of).last
+    if last_write is not None and timeline.find(last_write.requested, Action.SAVEPOINT) is not None:
+        return None
+    record = _clean_record(active, cleans[-1])
+    kept: str = record["earliestCommitToRetain"] or ""
+    if kept:
+        return kept if as_of < kept else None
+    return _whole_from_deleted_files(active, cleans, as_of)
+
+
+def _clean_record(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
+    try:
+        return decode_record(Action.CLEAN, State.COMPLETED, active.read(instant))
+    except FormatError as e:
+        raise active.corrupt(instant, e) from e
+
+
+def _whole_from_deleted_files(active: ActiveTimeline, cleans: list[Instant], as_of: str) -> str | None:
+    """With cleaning by versions a snapshot is whole from the newest deletion on: a deleted base file was needed until
+    the next version of its group, which is at the latest the last write before the clean."""
+    needed_until = ""
+    for clean in cleans:
+        record = _clean_record(active, clean)
+        patterns = [n for p in record["partitionMetadata"].values() for n in p["deletePathPatterns"]]
+        names = [n.rpartition("/")[2] for n in patterns]
+        parsed = parse_names(pa.array(names, pa.string()))
+        deleted = parsed.filter(pc.equal(parsed["kind"], BASE))["instant"]
+        if len(deleted) and pc.min(deleted).as_py() <= as_of:
+            last = active.timeline.writes().completed().up_to(clean.requested).last
+            needed_until = max(needed_until, last.requested if last is not None else clean.requested)
+    return needed_until if as_of < needed_until else None

@@ -1,0 +1,96 @@
+"""Files written in an incremental range, and whether file slices still hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
+from pyhudi.table.view.file_slicing import group_keys
+from pyhudi.timeline.commit_metadata import CommitMetadata
+
+_READ_THREADS = 16
+_WRITTEN_SCHEMA = pa.schema(
+    [(name, pa.string()) for name in ("partition", "file_id", "path", "order", "kind", "instant")]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A completed write: its requested time, the time that the range counts, and how to get its metadata."""
+
+    requested: str
+    time: str
+    read: Callable[[], CommitMetadata]
+
+
+def written_files(writes: Sequence[Write]) -> pa.Table:
+    """The base and log files that the writes wrote: partition, file_id, path, ``order`` (the write's time), kind, and
+    the instant in the file's name."""
+    with ThreadPoolExecutor(_READ_THREADS) as pool:
+        stats = list(pool.map(lambda w: w.read().stats, writes))
+    table = pa.concat_tables([_named(t, w.time) for w, t in zip(writes, stats, strict=True)])
+    _, names = split_paths(table["path"])
+    parsed = parse_names(names)
+    table = table.append_column("kind", parsed["kind"]).append_column("instant", parsed["instant"])
+    return table.filter(pc.is_in(table["kind"], value_set=pa.array([BASE, LOG]))).cast(_WRITTEN_SCHEMA)
+
+
+def _named(stats: pa.Table, time: str) -> pa.Table:
+    """The files of one write. Of one whose log writers had nothing to write the metadata names files that are none."""
+    stats = stats.filter(pc.is_valid(stats["path"]))
+    counts = (pc.fill_null(stats[name], 0) for name in ("fileSizeInBytes", "numWrites", "numDeletes"))
+    size, writes, deletes = counts
+    is_log = pc.starts_with(split_paths(stats["path"])[1], ".")
+    stats = stats.filter(pc.or_(pc.invert(is_log), pc.greater(pc.add(size, pc.add(writes, deletes)), 0)))
+    columns = [stats["partitionPath"], stats["fileId"], stats["path"]]
+    table = pa.Table.from_arrays(columns, names=["partition", "file_id", "path"])
+    several = stats.filter(pc.greater(pc.list_value_length(stats["logFiles"]), 1))
+    if several.num_rows:
+        of = pc.list_parent_indices(several["logFiles"])
+        folders = several["partitionPath"].take(of)
+        names = pc.list_flatten(several["logFiles"])
+        paths = pc.if_else(pc.equal(folders, ""), names, pc.binary_join_element_wise(folders, names, "/"))
+        more = pa.Table.from_arrays([folders, several["fileId"].take(of), paths], names=table.column_names)
+        table = pa.concat_tables([table, more])
+    return table.append_column("order", pa.array([time] * table.num_rows, pa.string()))
+
+
+def lost_files(written: pa.Table, slices: pa.Table, completions: Callable[[pa.ChunkedArray], pa.Array] | None) -> str:
+    """Describe the files that writes to the slices' file groups have written and that slices no longer hold; empty if
+    there are none.
+
+    A base file is lost where the newest one of its group is not the slice's. A log file is lost where it is not among
+    the slice's and is not older than the slice's base file, which would have its records. ``completions`` gives the
+    times that place log files among base files; None: the instants in their names do.
+    """
+    base = written.filter(pc.equal(written["kind"], BASE)).sort_by([("order", "ascending")])
+    newest = base.group_by(["partition", "file_id"], use_threads=False).aggregate([("path", "last")])["path_last"]
+    lost = newest.filter(pc.invert(pc.is_in(newest, value_set=_flat(slices["base_path"]))))
+    if len(lost):
+        return f"{len(lost)} of its files are gone, among them {lost[0].as_py()!r}"
+    logs = written.filter(pc.equal(written["kind"], LOG))
+    held = pc.is_in(logs["path"], value_set=_flat(pc.list_flatten(slices["log_paths"])))
+    logs = logs.filter(pc.invert(held))
+    owner = pc.index_in(group_keys(logs), value_set=group_keys(slices))
+    compacted = pc.if_else(pc.is_valid(slices["base_path"]), slices["base_instant"], pa.scalar(None, pa.string()))
+    placed = logs["instant"] if completions is None else completions(logs["instant"])
+    inside = pc.greater(_flat(compacted).take(owner), _flat(placed))
+    logs = logs.filter(pc.invert(pc.fill_null(inside, False)))
+    if not logs.num_rows:
+        return ""
+    one = logs.slice(0, 1).to_pylist()[0]
+    return f"log files of it are gone, among them those of {one['file_id']!r} in partition {one['partition']!r}"
+
+
+def is_among(table: pa.Table, groups: pa.Table) -> pa.Array:
+    """Return a mask of the rows of ``table`` whose (partition, file_id) is in ``groups``."""
+    return pc.is_in(group_keys(table), value_set=group_keys(groups))
+
+
+def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,58 @@
+"""The meta columns in Arrow schemas: the five of every record and the optional sixth that tells the operation."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pyhudi.schema.meta_fields import (
+    COMMIT_SEQNO,
+    COMMIT_TIME,
+    FILE_NAME,
+    META_COLUMNS,
+    OPERATION,
+    PARTITION_PATH,
+    RECORD_KEY,
+)
+
+__all__ = [
+    "COMMIT_SEQNO",
+    "COMMIT_TIME",
+    "FILE_NAME",
+    "META_COLUMNS",
+    "META_FIELDS",
+    "META_SCHEMA",
+    "OPERATION",
+    "PARTITION_PATH",
+    "RECORD_KEY",
+    "add_meta_columns",
+    "has_meta_columns",
+    "is_meta_column",
+    "remove_meta_columns",
+]
+
+META_FIELDS: tuple[pa.Field, ...] = tuple(pa.field(name, pa.string(), nullable=True) for name in META_COLUMNS)
+META_SCHEMA: pa.Schema = pa.schema(META_FIELDS)
+
+_ALL = frozenset((*META_COLUMNS, OPERATION))
+
+
+def is_meta_column(name: str) -> bool:
+    """Return True if a column is one of Hudi's own (the five, or ``_hoodie_operation``)."""
+    return name in _ALL
+
+
+def has_meta_columns(schema: pa.Schema) -> bool:
+    """Return True if all five meta columns are there."""
+    return set(META_COLUMNS) <= set(schema.names)
+
+
+def remove_meta_columns(schema: pa.Schema) -> pa.Schema:
+    """Return the table's own columns."""
+    return pa.schema([field for field in schema if field.name not in _ALL], metadata=schema.metadata)
+
+
+def add_meta_columns(schema: pa.Schema, *, with_operation: bool = False) -> pa.Schema:
+    """Return the schema of a base file: the meta columns first, then the table's own columns."""
+    own = remove_meta_columns(schema)
+    meta = [*META_FIELDS, pa.field(OPERATION, pa.string())] if with_operation else list(META_FIELDS)
+    return pa.schema([*meta, *own], metadata=schema.metadata)

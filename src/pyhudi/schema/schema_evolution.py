@@ -1,0 +1,191 @@
+"""Schema evolution: the next schema of a table for an incoming batch, and conversion of rows to a schema.
+
+The rules are those that Apache Hudi 1.2 follows on Spark:
+
+- new columns (and new fields inside structs) are added, nullable, after those that the table has;
+- a column may be promoted, int → long → float → double → string; if the table is wider already, the incoming values
+  are promoted. Dates, decimals and bytes go into string columns; numbers and text into decimal columns; text into
+  date and bytes columns. Of two decimals the one that holds all digits of both wins; else the batch is refused;
+- a missing column is an error, unless options ask for nulls (`hoodie.write.set.null.for.missing.columns`, or
+  `hoodie.datasource.write.reconcile.schema`) or for dropping it from the table
+  (`hoodie.datasource.write.schema.allow.auto.evolution.column.drop`);
+- names must agree in case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from pyhudi.errors import SchemaMismatchError
+from pyhudi.schema.meta_columns import remove_meta_columns
+from pyhudi.schema.table_types import LIST_ITEM, nullable_type, table_schema
+from pyhudi.schema.type_conversion import convert
+
+_NUMBERS = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
+
+
+@dataclass(frozen=True, slots=True)
+class EvolutionOptions:
+    """Handling of missing columns; all false: refuse the batch."""
+
+    set_null_for_missing: bool = False
+    """`hoodie.write.set.null.for.missing.columns`"""
+    reconcile: bool = False
+    """`hoodie.datasource.write.reconcile.schema`"""
+    allow_column_drop: bool = False
+    """`hoodie.datasource.write.schema.allow.auto.evolution.column.drop`"""
+
+
+@dataclass(slots=True)
+class _Merge:
+    options: EvolutionOptions
+    problems: list[str] = field(default_factory=list)
+
+    def fields(self, table: list[pa.Field], incoming: list[pa.Field], path: str) -> list[pa.Field]:
+        by_name = {f.name: f for f in incoming}
+        added = [f for f in incoming if f.name not in {t.name for t in table}]
+        self._check_case(table, by_name, added, path)
+        kept = []
+        for old in table:
+            where = f"{path}.{old.name}" if path else old.name
+            new = by_name.get(old.name)
+            if new is not None:
+                kept.append(self.field(old, new, where))
+            elif self.options.set_null_for_missing or self.options.reconcile:
+                kept.append(old.with_nullable(True))
+            elif not self.options.allow_column_drop:
+                self.problems.append(
+                    f"column {where!r} is missing; add it, or set hoodie.write.set.null.for.missing.columns=true to "
+                    "fill it with null"
+                )
+        new_fields = [self._new(f, f"{path}.{f.name}" if path else f.name) for f in added]
+        everything = [*kept, *new_fields]
+        if self.options.reconcile and not path and new_fields and len(by_name) == len(everything):
+            # reconciling, the original takes the order of a batch that has all columns and more
+            order = {name: i for i, name in enumerate(by_name)}
+            everything.sort(key=lambda f: order[f.name])
+        return everything
+
+    def _check_case(
+        self, table: list[pa.Field], by_name: dict[str, pa.Field], added: list[pa.Field], path: str
+    ) -> None:
+        folded = {old.name.casefold(): old.name for old in table}
+        for new in added:
+            old = folded.get(new.name.casefold())
+            if old is not None:
+                twice = " and is there as well" if old in by_name else ""
+                self.problems.append(
+                    f"column {(path + '.' if path else '') + new.name!r} differs from the table's {old!r} only in "
+                    f"case{twice}; rename it to {old!r}"
+                )
+
+    def _new(self, new: pa.Field, path: str) -> pa.Field:
+        if pa.types.is_null(new.type):
+            self.problems.append(f"new column {path!r} has no type, only nulls; cast it to the type it is to have")
+        return new.with_type(nullable_type(new.type)).with_nullable(True)
+
+    def field(self, old: pa.Field, new: pa.Field, path: str) -> pa.Field:
+        strict = self.options.reconcile or self.options.set_null_for_missing
+        nullable = old.nullable if strict else old.nullable or new.nullable
+        return old.with_type(self.type(old.type, new.type, path)).with_nullable(nullable)
+
+    def type(self, old: pa.DataType, new: pa.DataType, path: str) -> pa.DataType:
+        t = pa.types
+        if old == new or t.is_null(new):
+            return old
+        if t.is_struct(old) and t.is_struct(new):
+            return pa.struct(self.fields(_members(old), _members(new), path))
+        if t.is_list(old) and t.is_list(new):
+            return pa.list_(self.field(old.value_field, new.value_field, f"{path}.{LIST_ITEM}"))
+        if t.is_map(old) and t.is_map(new):
+            return pa.map_(old.key_type, self.field(old.item_field, new.item_field, f"{path}.value"))
+        result = promote(old, new)
+        if result is None:
+            self.problems.append(
+                f"column {path!r} is {old} in the table and {new} in the incoming rows; cast it to {old}"
+            )
+            return old
+        return result
+
+
+def promote(table: pa.DataType, incoming: pa.DataType) -> pa.DataType | None:
+    """Return the type that a plain table column gets when such values come in; None if they cannot.
+
+    >>> promote(pa.int32(), pa.int64())
+    DataType(int64)
+    """
+    t = pa.types
+    if table == incoming:
+        return table
+    if table in _NUMBERS and incoming in _NUMBERS:
+        return max(table, incoming, key=_NUMBERS.index)
+    if table in _NUMBERS and t.is_string(incoming):
+        return incoming
+    if t.is_string(table):
+        fits = incoming in _NUMBERS or t.is_date(incoming) or t.is_decimal(incoming) or t.is_binary(incoming)
+        return table if fits else None
+    if t.is_decimal(table):
+        if t.is_decimal(incoming):
+            return _wider_decimal(table, incoming)
+        return table if incoming in _NUMBERS or t.is_string(incoming) else None
+    if (t.is_binary(table) or t.is_date(table)) and t.is_string(incoming):
+        return table
+    if t.is_timestamp(table) and t.is_timestamp(incoming) and table.tz == incoming.tz:
+        return table
+    if t.is_time(table) and incoming == (pa.int32() if t.is_time32(table) else pa.int64()):
+        return table  # Spark has no time of day and hands out its number
+    return None
+
+
+def _wider_decimal(a: pa.Decimal128Type, b: pa.Decimal128Type) -> pa.DataType | None:
+    for wide, narrow in ((a, b), (b, a)):
+        if wide.scale >= narrow.scale and wide.precision - wide.scale >= narrow.precision - narrow.scale:
+            return wide
+    return None
+
+
+def _members(struct: pa.StructType) -> list[pa.Field]:
+    return [struct.field(i) for i in range(struct.num_fields)]
+
+
+def reconcile(table: pa.Schema, incoming: pa.Schema, options: EvolutionOptions | None = None) -> pa.Schema:
+    """Return the schema that the table has after a write of such rows; meta columns are left out on both sides.
+
+    Raises:
+        SchemaMismatchError: incoming columns cannot become the table's; the message names every one and the cure.
+        SchemaError: a column has a type or a name that no table can have.
+    """
+    merge = _Merge(options or EvolutionOptions())
+    own, new = table_schema(remove_meta_columns(table)), table_schema(remove_meta_columns(incoming))
+    result = merge.fields(list(own), list(new), "")
+    if merge.problems:
+        head = "the incoming rows do not fit the table"
+        raise SchemaMismatchError(f"{head}: " + "; ".join(merge.problems))
+    return pa.schema(result)
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows with exactly the columns of ``schema``: ordered, promoted, missing ones null, others left out.
+
+    Works for incoming rows and for those of base files with an older schema. Costs nothing where types agree.
+
+    Raises:
+        SchemaMismatchError: a type has no way to the schema's, a value does not fit, or a column that must not be null
+            is missing or has nulls.
+    """
+    columns = []
+    for target in schema:
+        index = batch.schema.get_field_index(target.name)
+        if index < 0:
+            column = pa.nulls(batch.num_rows, target.type)
+        else:
+            column = convert(batch.column(index), target.type, target.name)
+        if not target.nullable and column.null_count:
+            raise SchemaMismatchError(
+                f"column {target.name!r} must not be null in this table, but {column.null_count} of {len(column)} "
+                "rows have no value"
+            )
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

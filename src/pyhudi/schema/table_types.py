@@ -1,0 +1,160 @@
+"""The Arrow types that a table can have, and the way of other Arrow types there.
+
+Apache Hudi's types are Avro's: there are no small or unsigned integers, no large or dictionary-encoded text, and a
+timestamp is either an instant (UTC) or local.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from pyhudi.errors import SchemaError
+
+MAX_PRECISION = 38
+"""The most decimal digits of a number in a table."""
+
+LIST_ITEM = "element"
+"""Name of the item field of Arrow lists."""
+
+COMMENT = b"comment"
+"""Key of a column's comment in Arrow field metadata (Spark's `comment`, Avro's `doc`)."""
+DEFAULT = b"hudi.default"
+"""Key of a non-null default value (JSON) in Arrow field metadata, kept from the Avro schema of tables that have it."""
+
+
+def table_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema as a table keeps it: types as in `table_type`, names checked.
+
+    Raises:
+        SchemaError: a column has a type or a name that no table can have, or two columns have the same name.
+    """
+    _check_names("", schema.names)
+    return pa.schema([_table_field(field, field.name) for field in schema])
+
+
+def as_nullable(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with every column, field and item nullable, as the original makes those of DataFrames."""
+    return pa.schema([field.with_type(nullable_type(field.type)).with_nullable(True) for field in schema])
+
+
+def nullable_type(data_type: pa.DataType) -> pa.DataType:
+    """Return the type with everything inside nullable (map keys never are)."""
+    return rebuild(data_type, lambda child: child.with_type(nullable_type(child.type)).with_nullable(True))
+
+
+def rebuild(data_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """Return a nested type with its item, value and member fields changed; other types as they are."""
+    if pa.types.is_struct(data_type):
+        return pa.struct([change(data_type.field(i)) for i in range(data_type.num_fields)])
+    if pa.types.is_map(data_type):
+        return pa.map_(data_type.key_type, change(data_type.item_field))
+    if is_list(data_type):
+        return pa.list_(change(data_type.value_field))
+    return data_type
+
+
+def is_list(data_type: pa.DataType) -> bool:
+    """Return True if the type is a list of any of Arrow's kinds."""
+    checks = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view)
+    return any(check(data_type) for check in checks) or pa.types.is_large_list_view(data_type)
+
+
+def table_type(data_type: pa.DataType, path: str = "?") -> pa.DataType:
+    """Return the type that a table keeps for values of an Arrow type; ``path`` names the column in errors.
+
+    Small and unsigned integers become int32 or int64 (unsigned 64-bit ones are refused), half floats float32, all text
+    string, all bytes binary, all lists list, decimals decimal128, date64 date32, dictionaries their values; timestamps
+    keep milliseconds and else become microseconds, with time zone UTC or none.
+    """
+    t = pa.types
+    if isinstance(data_type, pa.BaseExtensionType):
+        return table_type(data_type.storage_type, path)
+    if t.is_dictionary(data_type):
+        return table_type(data_type.value_type, path)
+    if t.is_integer(data_type):
+        return _integer(data_type, path)
+    if t.is_float16(data_type):
+        return pa.float32()
+    if t.is_string(data_type) or t.is_large_string(data_type) or t.is_string_view(data_type):
+        return pa.string()
+    if t.is_binary(data_type) or t.is_large_binary(data_type) or t.is_binary_view(data_type):
+        return pa.binary()
+    if t.is_fixed_size_binary(data_type):
+        return pa.binary()
+    if t.is_decimal(data_type):
+        return _decimal(data_type, path)
+    if t.is_date(data_type):
+        return pa.date32()
+    if t.is_timestamp(data_type):
+        return pa.timestamp("ms" if data_type.unit == "ms" else "us", None if data_type.tz is None else "UTC")
+    if t.is_time(data_type):
+        return pa.time32("ms") if t.is_time32(data_type) else pa.time64("us")
+    if t.is_struct(data_type):
+        fields = [data_type.field(i) for i in range(data_type.num_fields)]
+        _check_names(path, [field.name for field in fields])
+        return pa.struct([_table_field(field, f"{path}.{field.name}") for field in fields])
+    if t.is_map(data_type):
+        key = table_type(data_type.key_type, f"{path}.key")
+        if not t.is_string(key):
+            raise SchemaError(f"column {path!r} is a map with keys of type {data_type.key_type}; they must be strings")
+        value = data_type.item_field
+        return pa.map_(key, pa.field("value", table_type(value.type, f"{path}.value"), value.nullable))
+    if is_list(data_type):
+        item = data_type.value_field
+        return pa.list_(pa.field(LIST_ITEM, table_type(item.type, f"{path}.{LIST_ITEM}"), item.nullable))
+    if t.is_boolean(data_type) or t.is_float32(data_type) or t.is_float64(data_type) or t.is_null(data_type):
+        return data_type
+    raise SchemaError(f"column {path!r} has type {data_type}, which no Hudi table can hold; convert it first")
+
+
+def _table_field(field: pa.Field, path: str) -> pa.Field:
+    kept = {key: value for key, value in (field.metadata or {}).items() if key in (COMMENT, DEFAULT)}
+    return pa.field(field.name, table_type(field.type, path), field.nullable, kept or None)
+
+
+def _integer(data_type: pa.DataType, path: str) -> pa.DataType:
+    if pa.types.is_uint64(data_type):
+        raise SchemaError(
+            f"column {path!r} has type uint64, which no Hudi table can hold; convert it to int64 or decimal(20, 0)"
+        )
+    return pa.int64() if data_type.bit_width == 64 or pa.types.is_uint32(data_type) else pa.int32()
+
+
+def _decimal(data_type: pa.DataType, path: str) -> pa.DataType:
+    precision, scale = data_type.precision, data_type.scale
+    if precision > MAX_PRECISION or not 0 <= scale <= precision:
+        raise SchemaError(
+            f"column {path!r} has type decimal({precision}, {scale}); a table holds at most {MAX_PRECISION} digits, "
+            "none of them beyond the precision"
+        )
+    return pa.decimal128(precision, scale)
+
+
+def _check_names(path: str, names: list[str]) -> None:
+    for name in names:
+        if not is_valid_name(name):
+            where = f" in {path!r}" if path else ""
+            raise SchemaError(
+                f"column name {name!r}{where} cannot be used in a Hudi table: names start with a letter or underscore, "
+                "and go on with letters, digits and underscores; rename the column"
+            )
+    if len(set(names)) != len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise SchemaError(f"column names must differ{f' in {path!r}' if path else ''}; more than once: {twice}")
+
+
+def is_valid_name(name: str) -> bool:
+    """Return True if Avro, as the original uses it, takes the name: letters and digits of any script count."""
+    return (
+        bool(name)
+        and (_is_letter(name[0]) or name[0] == "_")
+        and all(_is_letter(c) or c == "_" or (c <= "\uffff" and unicodedata.category(c) == "Nd") for c in name)
+    )
+
+
+def _is_letter(c: str) -> bool:
+    # Java looks at UTF-16 units, so letters beyond the basic plane are none
+    return c <= "\uffff" and c.isalpha()

@@ -1,0 +1,191 @@
+"""Values of one table type made into another, as Apache Hudi does when a table's column was promoted.
+
+Which promotions there are is decided in `pyhudi.schema.schema_evolution`; here values follow. Where text is in between,
+it is Java's: a float becomes a double, or text, by its shortest decimal form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import SchemaMismatchError
+from pyhudi.schema.table_types import is_list, table_type
+
+_NUMBER = r"^(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<part>\d+))?(?:e(?P<exp>[+-]\d+))?$"
+
+
+def convert(array: pa.Array, target: pa.DataType, path: str = "?") -> pa.Array:
+    """Return the values as ``target``, a table type.
+
+    Raises:
+        SchemaMismatchError: there is no way from the one type to the other, or a value does not fit.
+    """
+    if array.type == target:
+        return array
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), target)
+    if pa.types.is_dictionary(array.type):
+        return convert(array.dictionary_decode(), target, path)
+    if isinstance(array.type, pa.BaseExtensionType):
+        return convert(array.storage, target, path)
+    try:
+        if is_like_nested(array.type, target):
+            return rebuilt(array, target, path, convert)
+        plain = table_type(array.type, path)
+        if array.type != plain:
+            # unit and width only; a value that does not survive is an error
+            array = array.cast(plain)
+        rule = _rule(array.type, target)
+        if rule is not None:
+            return rule(array, target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+        raise SchemaMismatchError(
+            f"column {path!r} has a value that cannot become {target} from {array.type}: {e}; correct or cast it first"
+        ) from e
+    raise SchemaMismatchError(f"column {path!r} of type {array.type} cannot become {target}; cast it first")
+
+
+Rule = Callable[[pa.Array, pa.DataType], pa.Array]
+
+
+def _rule(source: pa.DataType, target: pa.DataType) -> Rule | None:
+    """Choose the way between two different plain types."""
+    t = pa.types
+    if source == target:
+        return lambda array, _: array
+    if t.is_string(target):
+        if t.is_floating(source):
+            return lambda array, _: java_text(array)
+        if t.is_integer(source) or t.is_decimal(source) or t.is_date(source) or t.is_binary(source):
+            return _cast
+    if t.is_floating(target) and (t.is_integer(source) or t.is_floating(source)):
+        if t.is_float32(source) and t.is_float64(target):
+            return lambda array, type_: array.cast(pa.string()).cast(type_)
+        return lambda array, type_: array.cast(type_, safe=False)
+    if t.is_decimal(target):
+        return _to_decimal_rule(source)
+    if t.is_string(source) and (t.is_binary(target) or t.is_date(target)):
+        return _cast
+    if t.is_integer(source) and t.is_integer(target):
+        return _cast
+    if t.is_timestamp(source) and t.is_timestamp(target) and source.tz == target.tz:
+        return _cast
+    if t.is_integer(source) and (t.is_time(target) or t.is_timestamp(target)):
+        return lambda array, type_: array.cast(pa.int32() if t.is_time32(type_) else pa.int64()).cast(type_)
+    if t.is_time(source) and t.is_integer(target):
+        return _cast
+    return None
+
+
+def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
+    return array.cast(target)
+
+
+def _to_decimal_rule(source: pa.DataType) -> Rule | None:
+    if pa.types.is_decimal(source) or pa.types.is_integer(source):
+        return _cast_decimal
+    if pa.types.is_floating(source):
+        return lambda array, target: _round_decimal(array.cast(pa.string()), target)
+    return _round_decimal if pa.types.is_string(source) else None
+
+
+def _cast_decimal(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Cast to a decimal; through the widest one, because Arrow wants room for every integer of a type."""
+    return array.cast(pa.decimal256(76, target.scale)).cast(target)
+
+
+def _round_decimal(text: pa.Array, target: pa.DataType) -> pa.Array:
+    """Parse decimal numbers and round them half up to the scale of the target."""
+    scale = min(38, target.scale + 20)
+    wide = text.cast(pa.decimal256(76, scale))
+    return pc.round(wide, target.scale, "half_towards_infinity").cast(pa.decimal256(76, target.scale)).cast(target)
+
+
+def java_text(array: pa.Array) -> pa.Array:
+    """Return floats as Java prints them: ``5.0``, ``1.0E10``, ``NaN``."""
+    text = array.cast(pa.string())
+    parts = pc.extract_regex(text, _NUMBER)
+    field = {name: pc.struct_field(parts, name) for name in ("sign", "whole", "part", "exp")}
+    part = pc.fill_null(field["part"], "")
+    shown = pc.if_else(pc.equal(pc.fill_null(field["exp"], ""), ""), "0", field["exp"])
+    exponent = pc.utf8_ltrim(shown, "+").cast(pa.int32())
+    digits = pc.binary_join_element_wise(field["whole"], part, "")
+    stripped = pc.utf8_ltrim(digits, "0")
+    leading = pc.subtract(pc.utf8_length(digits), pc.utf8_length(stripped))
+    # the power of ten of the first digit that is not zero
+    power = pc.add(pc.subtract(pc.subtract(pc.utf8_length(field["whole"]), 1), leading), exponent)
+    zero = pc.equal(stripped, "")
+    plain = pc.or_(zero, pc.and_(pc.greater_equal(power, -3), pc.less(power, 7)))
+    # Arrow writes numbers of this range without exponent, so only the part after the point may be missing
+    decimal = pc.binary_join_element_wise(field["sign"], field["whole"], ".", "")
+    decimal = pc.binary_join_element_wise(decimal, _or_zero(part), "")
+    first = pc.utf8_slice_codeunits(stripped, 0, 1)
+    rest = _or_zero(pc.utf8_rtrim(pc.utf8_slice_codeunits(stripped, 1), "0"))
+    scientific = pc.binary_join_element_wise(field["sign"], first, ".", rest, "E", power.cast(pa.string()), "")
+    number = pc.if_else(plain, decimal, scientific)
+    special = pc.replace_substring(pc.replace_substring(text, "nan", "NaN"), "inf", "Infinity")
+    return pc.if_else(pc.is_finite(array), number, special)
+
+
+def _or_zero(text: pa.Array) -> pa.Array:
+    return pc.if_else(pc.equal(text, ""), "0", text)
+
+
+Change = Callable[[pa.Array, pa.DataType, str], pa.Array]
+"""Makes values of a type, given the path to them, which errors name."""
+
+
+def is_like_nested(source: pa.DataType, target: pa.DataType) -> bool:
+    """Return True if both are structs, or both lists, or both maps."""
+    t = pa.types
+    both_structs = t.is_struct(target) and t.is_struct(source)
+    return both_structs or (t.is_map(target) and t.is_map(source)) or (t.is_list(target) and is_list(source))
+
+
+def rebuilt(array: pa.Array, target: pa.DataType, path: str, change: Change) -> pa.Array:
+    """A struct, list or map array as ``target``, children made by ``change``; members that a struct lacks are null."""
+    if pa.types.is_struct(target):
+        return _struct(array, target, path, change)
+    return _map(array, target, path, change) if pa.types.is_map(target) else _list(array, target, path, change)
+
+
+def _struct(array: pa.StructArray, target: pa.StructType, path: str, change: Change) -> pa.Array:
+    children, fields = [], [target.field(i) for i in range(target.num_fields)]
+    for field in fields:
+        index = array.type.get_field_index(field.name)
+        if index < 0:
+            children.append(pa.nulls(len(array), field.type))
+        else:
+            children.append(change(array.field(index), field.type, f"{path}.{field.name}"))
+    mask = pc.is_null(array) if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+def _list(array: pa.Array, target: pa.ListType, path: str, change: Change) -> pa.Array:
+    if not pa.types.is_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    offsets = array.offsets
+    start, end = offsets[0].as_py(), offsets[-1].as_py()
+    values = change(array.values.slice(start, end - start), target.value_type, f"{path}.element")
+    return _with_offsets(array, target, offsets, start, values)
+
+
+def _map(array: pa.MapArray, target: pa.MapType, path: str, change: Change) -> pa.Array:
+    offsets = array.offsets
+    start, end = offsets[0].as_py(), offsets[-1].as_py()
+    keys = change(array.keys.slice(start, end - start), target.key_type, f"{path}.key")
+    items = change(array.items.slice(start, end - start), target.item_type, f"{path}.value")
+    entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
+    return _with_offsets(array, target, offsets, start, entries)
+
+
+def _with_offsets(
+    array: pa.Array, target: pa.DataType, offsets: pa.Int32Array, start: int, child: pa.Array
+) -> pa.Array:
+    """Rebuild lists or maps around a new child, whose first value was the old child's ``start``-th."""
+    moved = pc.subtract(offsets, pa.scalar(start, pa.int32()))
+    validity = pc.is_valid(array).buffers()[1] if array.null_count else None
+    return pa.Array.from_buffers(target, len(array), [validity, moved.buffers()[1]], children=[child])

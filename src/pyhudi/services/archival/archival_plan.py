@@ -1,0 +1,144 @@
+"""Which instants of a table can be archived, by Apache Hudi's rules.
+
+What stays active: a minimum of commits, more of them if the cleaner retains more; everything from the last commit
+before a pending instant on; from the first savepoint on; what the metadata table has not compacted yet; what the next
+compaction counts; and replacecommits whose replaced files are still there, since nothing else hides these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import CompactionTrigger, TableType
+from pyhudi.metadata.metadata_layout import FILES, metadata_timeline
+from pyhudi.services.cleaning.clean_planner import LastClean, now_of
+from pyhudi.services.compaction.compaction_triggers import since_compaction
+from pyhudi.table.clean_policy import Retention, earliest_instant_to_retain
+from pyhudi.table.view.file_group_state import replaced_groups
+from pyhudi.table.view.file_listing import list_files
+from pyhudi.table.view.file_slicing import group_keys
+from pyhudi.timeline.archive.archiver import archival_end
+from pyhudi.timeline.instant import Action, Instant
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.timeline.timeline import Timeline
+
+_COUNTING = (CompactionTrigger.NUM_COMMITS, CompactionTrigger.NUM_AND_TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivalPlan:
+    """The instants that are to be archived, oldest first; ``reason`` says why there are none."""
+
+    instants: tuple[Instant, ...] = ()
+    reason: str = ""
+
+    def __len__(self) -> int:
+        return len(self.instants)
+
+    def __repr__(self) -> str:
+        if not self.instants:
+            return f"archival: nothing to do; {self.reason}"
+        first, last = self.instants[0].requested, self.instants[-1].requested
+        return f"archival: {len(self.instants):,} instants from {first} to {last}"
+
+
+def numbers_to_keep(table: PinnedTable, opts: Options) -> tuple[int, int]:
+    """Return how many commits archival leaves, and from how many on it starts: more than the cleaner retains."""
+    least, most = opts.get_typed(options.KEEP_MIN_COMMITS), opts.get_typed(options.KEEP_MAX_COMMITS)
+    earliest = earliest_instant_to_retain(table.active.timeline, Retention.of(opts), now_of(table))
+    if earliest is None:
+        return least, most
+    retained = sum(i.requested > earliest.requested for i in table.active.timeline.completed().writes()) + 2
+    return (retained, retained + most - least) if least < retained else (least, most)
+
+
+def is_archival_due(table: PinnedTable, opts: Options) -> bool:
+    """Return whether there are more commits than archival leaves alone; asks the timeline only."""
+    return len(table.active.timeline.completed().writes()) > opts.get_typed(options.KEEP_MAX_COMMITS)
+
+
+def make_archival_plan(table: PinnedTable, opts: Options, *, only_if_due: bool = False) -> ArchivalPlan:
+    """Return the instants to archive now; nothing is written.
+
+    Args:
+        table: the table with its timeline as of now.
+        opts: options of archival and cleaning.
+        only_if_due: archive nothing unless there are more than `hoodie.keep.max.commits` commits.
+
+    Raises:
+        CorruptInstantError: the timeline cannot be read.
+    """
+    timeline = table.active.timeline
+    least, most = numbers_to_keep(table, opts)
+    count = len(timeline.completed().writes())
+    if count <= (most if only_if_due else least):
+        return ArchivalPlan(reason=f"{count} commits are no more than the {most if only_if_due else least} that stay")
+    limits = _limits(table, opts)
+    if limits is None:
+        return ArchivalPlan(reason="the metadata table has not been compacted yet")
+    saved = {i.requested for i in timeline.of_actions(Action.SAVEPOINT)}
+    if saved and not opts.get_typed(options.ARCHIVE_BEYOND_SAVEPOINT):
+        limits.append(min(saved))
+    end = archival_end(timeline, least=least, most=most if only_if_due else least, before=limits)
+    if end is None:
+        return ArchivalPlan(reason="there are not enough commits")
+    commits = [i for i in timeline.completed().writes() if i.requested < end and i.requested not in saved]
+    commits = _without_uncleaned(table, commits)
+    if not commits:
+        return ArchivalPlan(reason=f"everything from {end} on is needed")
+    return ArchivalPlan(tuple(sorted([*commits, *_others(timeline, commits[-1].requested)])))
+
+
+def _others(timeline: Timeline, last: str) -> list[Instant]:
+    """Return the cleans and rollbacks before the last commit that is archived. The last clean tells queries how far
+    they can look back, and stays."""
+    cleans = timeline.completed().of_actions(Action.CLEAN)
+    rollbacks = timeline.completed().of_actions(Action.ROLLBACK)
+    return [i for i in (*cleans, *rollbacks) if i.requested < last and i is not cleans.last]
+
+
+def _limits(table: PinnedTable, opts: Options) -> list[str] | None:
+    """Return instants from which on all stays; None if nothing can be archived."""
+    timeline = table.active.timeline
+    commits = timeline.completed().writes()
+    limits = []
+    pending = timeline.pending().first
+    if pending is not None:
+        before = [i.requested for i in commits if i.requested < pending.requested]
+        limits.append(max(before, default=pending.requested))
+    if table.config.table_type is TableType.MERGE_ON_READ and opts.get_typed(options.COMPACT_TRIGGER) in _COUNTING:
+        counted = since_compaction(timeline)
+        if counted is not None and counted.count < opts.get_typed(options.COMPACT_MAX_DELTA_COMMITS):
+            limits.append(counted.since)
+    if opts.get_typed(options.ARCHIVE_BLOCK_ON_CLEAN):
+        last = LastClean.of(table.active)
+        limits += [last.earliest] if last is not None and last.earliest else []
+    if FILES in table.config.metadata_partitions:
+        own = metadata_timeline(table.storage, table.config.version).timeline
+        compaction = own.completed().of_actions(Action.COMMIT).last
+        if compaction is None:
+            return None
+        limits += [i.requested for i in commits if i.order_time > compaction.requested][:1]
+    return limits
+
+
+def _without_uncleaned(table: PinnedTable, commits: list[Instant]) -> list[Instant]:
+    """Return the commits before the first replacecommit whose replaced files are still in storage."""
+    replacing = [i for i in commits if i.action == Action.REPLACE_COMMIT]
+    if not replacing:
+        return commits
+    groups = replaced_groups(table.active, table.active.timeline)
+    groups = groups.filter(pc.is_in(groups["instant"], value_set=pa.array([i.requested for i in replacing])))
+    if not groups.num_rows:
+        return commits
+    files, _ = list_files(table.storage, pc.unique(groups["partition"]).to_pylist())
+    there = groups.filter(pc.is_in(group_keys(groups), value_set=group_keys(files)))
+    first = pc.min(there["instant"]).as_py()
+    return commits if first is None else [i for i in commits if i.requested < first]

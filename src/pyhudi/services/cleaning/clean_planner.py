@@ -1,0 +1,322 @@
+"""Planning a clean: reads the timeline and the files of the partitions concerned, and applies the policy."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.errors import FormatError, InvalidOptionError
+from pyhudi.format.file_names import BASE, CDC, LOG
+from pyhudi.read.table_files import TableFiles
+from pyhudi.services.compaction.compaction_schedule import pending_plans
+from pyhudi.table.clean_plan import INCOMPLETE, SAVEPOINTS, CleanPlan
+from pyhudi.table.clean_policy import NEEDED_SCHEMA, Retention, earliest_instant_to_retain, expired_files
+from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.instant import Action, Instant, State, format_instant, instant_of_millis, parse_instant
+from pyhudi.transaction.conflict_resolution import pending_clustering_groups
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.timeline import Timeline
+
+MAX_FILES = 1_000_000
+"""Files of one plan. What is beyond is left to the next clean."""
+
+
+_FOUND_NOTHING: dict[str, LastClean] = {}
+"""By table: plans without files, which leave nothing on the timeline; the next plan need not look at the same again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastClean:
+    """What the last completed clean says: until which write it looked, and from which one on all is kept."""
+
+    instant: str = ""
+    earliest: str = ""
+    last_completed: str = ""
+    savepoints: tuple[str, ...] = ()
+    incomplete: bool = False
+
+    @classmethod
+    def looked_through(cls, table: PinnedTable) -> LastClean | None:
+        """Return the last clean, or what this process has planned since without finding anything to delete."""
+        found, known = cls.of(table.active), _FOUND_NOTHING.get(table.storage.root)
+        if known is None or (found is not None and found.earliest >= known.earliest):
+            return found
+        # the table may have been made anew
+        return known if table.active.timeline.is_completed(known.earliest) else found
+
+    @classmethod
+    def of(cls, active: ActiveTimeline) -> LastClean | None:
+        """Read it from the timeline; None without one.
+
+        Raises:
+            CorruptInstantError: its file cannot be parsed.
+        """
+        last = active.timeline.completed().of_actions(Action.CLEAN).last
+        if last is None:
+            return None
+        record = read_clean(active, last)
+        extra = record["extraMetadata"] or {}
+        return cls(
+            last.requested,
+            record["earliestCommitToRetain"] or "",
+            record["lastCompletedCommitTimestamp"] or "",
+            tuple(filter(None, extra.get(SAVEPOINTS, "").split(","))),
+            extra.get(INCOMPLETE) == "true",
+        )
+
+
+def read_clean(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
+    """Return the record of a completed clean.
+
+    Raises:
+        CorruptInstantError: its file cannot be parsed.
+    """
+    try:
+        return decode_record(Action.CLEAN, State.COMPLETED, active.read(instant))
+    except FormatError as e:
+        raise active.corrupt(instant, e) from e
+
+
+def pending_cleans(active: ActiveTimeline) -> list[CleanPlan]:
+    """Return the plans of cleans that are not completed, oldest first. One that was never whole has no files.
+
+    Raises:
+        CorruptInstantError: a plan cannot be read.
+    """
+    plans = []
+    for instant in active.timeline.pending().of_actions(Action.CLEAN):
+        requested = active.in_state(instant, State.REQUESTED) or instant
+        data = active.read(requested)
+        if not data:
+            plans.append(CleanPlan(instant=instant.requested, state=instant.state))
+            continue
+        try:
+            plans.append(CleanPlan.decode(instant, data))
+        except FormatError as e:
+            raise active.corrupt(requested, e) from e
+    return plans
+
+
+def is_due(timeline: Timeline, last: LastClean | None, opts: Options) -> tuple[bool, str]:
+    """Return whether enough writes have completed since the last clean, and the reason in words."""
+    done = timeline.completed().writes()
+    since = "" if last is None else last.last_completed
+    count = sum(i.requested > since for i in done)
+    least = opts.get_typed(options.CLEAN_TRIGGER_MAX_COMMITS)
+    return count >= least, f"{count} of {least} commits since the last clean"
+
+
+def now_of(table: PinnedTable) -> str:
+    """Return the current time as an instant of the table."""
+    return instant_of_millis(int(datetime.now().timestamp() * 1000), table.config.timezone)
+
+
+def make_clean_plan(table: PinnedTable, opts: Options, *, only_if_due: bool = False) -> CleanPlan:
+    """Plan a clean; nothing is written. The plan is empty, with a reason, when there is nothing to do.
+
+    Args:
+        table: the table with its timeline as of now.
+        opts: options of cleaning.
+        only_if_due: plan nothing before the trigger says so.
+
+    Raises:
+        CorruptInstantError: the timeline cannot be read.
+        InvalidOptionError: the partition filter is no regular expression.
+    """
+    active, retention = table.active, Retention.of(opts)
+    last = LastClean.of(active)
+    due, reason = is_due(active.timeline, last, opts)
+    if only_if_due and not due:
+        return CleanPlan(policy=retention.policy.value, reason=f"not due: {reason}")
+    earliest = earliest_instant_to_retain(active.timeline, retention, now_of(table))
+    if earliest is not None and last is not None:
+        earliest = _bounded(active.timeline, earliest, last, opts.get_typed(options.CLEAN_MAX_COMMITS_TO_CLEAN))
+    done = active.timeline.writes().completed().last
+    savepoints = read_savepoints(active)
+    plan = CleanPlan(
+        policy=retention.policy.value,
+        earliest=None if earliest is None else (earliest.requested, earliest.action, earliest.state.value),
+        last_completed="" if done is None else done.requested,
+        savepoints=tuple(savepoints) if table.config.is_partitioned else (),
+        reason=reason,
+    )
+    if earliest is None and not retention.by_versions:
+        return _without(plan, f"the timeline has no writes beyond the last {retention}")
+    found = _with_files(table, opts, plan, retention, LastClean.looked_through(table), savepoints)
+    if earliest is not None and not len(found) and not found.incomplete:
+        checked = LastClean("", earliest.requested, plan.last_completed, plan.savepoints)
+        _FOUND_NOTHING[table.storage.root] = checked
+    return found
+
+
+def read_savepoints(active: ActiveTimeline) -> dict[str, pa.Array]:
+    """Return the names of the files of each savepoint, by its instant.
+
+    Raises:
+        CorruptInstantError: a savepoint cannot be read.
+    """
+    found = {}
+    for instant in active.timeline.completed().of_actions(Action.SAVEPOINT):
+        try:
+            record = decode_record(Action.SAVEPOINT, State.COMPLETED, active.read(instant))
+        except FormatError as e:
+            raise active.corrupt(instant, e) from e
+        names = [name for part in record["partitionMetadata"].values() for name in part["savepointDataFile"]]
+        found[instant.requested] = pa.array(names, pa.string())
+    return found
+
+
+def needed_slices(active: ActiveTimeline) -> pa.Table:
+    """Return the slices that pending compactions, log compactions and clusterings work on (`NEEDED_SCHEMA`).
+
+    Raises:
+        CorruptInstantError: a plan cannot be read.
+    """
+    plans = pending_plans(active, Action.COMPACTION) + pending_plans(active, Action.LOG_COMPACTION)
+    parts = [plan.operations.select(NEEDED_SCHEMA.names).cast(NEEDED_SCHEMA) for plan in plans]
+    clustered = pending_clustering_groups(active)
+    everything = [clustered["partition"], clustered["file_id"], pa.array([""] * clustered.num_rows, pa.string())]
+    return pa.concat_tables([*parts, pa.Table.from_arrays(everything, schema=NEEDED_SCHEMA)])
+
+
+def _with_files(
+    table: PinnedTable,
+    opts: Options,
+    plan: CleanPlan,
+    retention: Retention,
+    last: LastClean | None,
+    savepoints: dict[str, pa.Array],
+) -> CleanPlan:
+    """Return the plan with its files."""
+    active = table.active
+    files = TableFiles(table, opts, (BASE, LOG, CDC))
+    partitions = None
+    if not retention.by_versions and last is not None and opts.get_typed(options.CLEAN_INCREMENTAL):
+        partitions = changed_partitions(active, last, plan, table.config.is_partitioned)
+    before = partitions
+    partitions = _filtered(table, files, partitions, opts)
+    plan = replace(plan, incomplete=partitions != before)
+    if partitions is not None and not partitions:
+        return _without(plan, "no partition has changed since the last clean")
+    view = FileSystemView.load(table, partitions=partitions, lister=files.list)
+    # files of change data go with the slice that they tell of
+    kind = pc.if_else(pc.equal(view.files["kind"], CDC), LOG, view.files["kind"])
+    view.files = view.files.set_column(view.files.column_names.index("kind"), "kind", kind)
+    if partitions is not None:
+        view.files = view.files.filter(pc.is_in(view.files["partition"], value_set=pa.array(partitions, pa.string())))
+    expired = expired_files(
+        view.all_slices(),
+        view.replaced_slices(None if retention.by_versions else plan.earliest_instant),
+        retention,
+        plan.earliest_instant,
+        needed=needed_slices(active),
+        saved=pa.concat_arrays([pa.array([], pa.string()), *savepoints.values()]),
+        pending=[i.requested for i in active.timeline.pending().of_actions(Action.COMPACTION)],
+    )
+    if not expired.num_rows:
+        return _without(plan, f"all files are needed for the last {retention}")
+
+    if expired.num_rows > MAX_FILES:
+        left = f"{expired.num_rows - MAX_FILES:,} files are left to the next clean"
+        return replace(plan, files=expired.slice(0, MAX_FILES), incomplete=True, reason=f"{plan.reason}; {left}")
+    return replace(plan, files=expired, partitions=_emptied(table, view.files, expired))
+
+
+def changed_partitions(
+    active: ActiveTimeline, last: LastClean, plan: CleanPlan, is_partitioned: bool
+) -> list[str] | None:
+    """Return the partitions in which a clean may find more than the last one has found; None: any.
+
+    They are those of the writes that the last clean kept all for, and this one does not, and of savepoints that were
+    deleted since.
+    """
+    start = active.timeline.start
+    if last.incomplete or not last.earliest or start is None or last.earliest < start:
+        return None
+    writes = active.timeline.completed().writes()
+    asked = [i for i in writes if last.earliest <= i.requested < plan.earliest_instant]
+    if is_partitioned or last.savepoints:
+        gone = set(last.savepoints) - set(plan.savepoints)
+        known = [i for i in writes if i.requested in gone]
+        if len(known) < len(gone):
+            return None
+        asked += known
+    found: set[str] = set()
+    for instant in asked:
+        metadata = active.commit_metadata(instant)
+        found.update(pc.unique(metadata.stats["partitionPath"]).to_pylist())
+        if metadata.replaced is not None:
+            found.update(pc.unique(metadata.replaced["partition"]).to_pylist())
+    return sorted(found)
+
+
+def _bounded(timeline: Timeline, earliest: Instant, last: LastClean, most: int) -> Instant:
+    """Return the earliest instant to retain, at most so many commits after that of the last clean."""
+    between = [i for i in timeline.completed().writes() if last.earliest < i.requested <= earliest.requested]
+    return between[most - 1] if last.earliest and len(between) > most else earliest
+
+
+def _filtered(table: PinnedTable, files: TableFiles, partitions: list[str] | None, opts: Options) -> list[str] | None:
+    """Return those of the partitions that the filters let through; None: all partitions."""
+    named = opts.get_typed(options.CLEAN_PARTITIONS)
+    pattern = opts.get_typed(options.CLEAN_PARTITION_REGEX)
+    if named:
+        partitions = [p for p in named if partitions is None or p in partitions]
+    if pattern:
+        try:
+            wanted = re.compile(pattern)
+        except re.error as e:
+            key = options.CLEAN_PARTITION_REGEX.key
+            raise InvalidOptionError(key, pattern, f"a regular expression ({e})") from None
+        known = partitions if partitions is not None else files.partitions()
+        if known is None:
+            known = files.list(table.storage, None)[1]
+        partitions = [p for p in known if wanted.fullmatch(p)]
+    return partitions
+
+
+def _emptied(table: PinnedTable, files: pa.Table, expired: pa.Table) -> tuple[str, ...]:
+    """Return the partitions of which a clean deletes all files; storage is asked for what nobody has listed."""
+    there = files.group_by("partition").aggregate([("path", "count")])
+    gone = expired.group_by("partition").aggregate([("name", "count")])
+    both = there.join(gone, keys="partition", join_type="inner")
+    whole = both.filter(pc.equal(both["path_count"], both["name_count"]))["partition"].to_pylist()
+    found = []
+    for partition in sorted(whole):
+        listed = table.storage.list(partition)["path"]
+        names = pc.replace_substring_regex(listed, r"^.*/", "")
+        mine = expired["name"].filter(pc.equal(expired["partition"], partition))
+        other = pc.invert(
+            pc.or_(pc.is_in(names, value_set=mine.combine_chunks()), pc.starts_with(names, PARTITION_METADATA))
+        )
+        if partition and not pc.any(other).as_py() and not table.storage.list_dirs(partition):
+            found.append(partition)
+    return tuple(found)
+
+
+def empty_clean_due(table: PinnedTable, plan: CleanPlan, opts: Options) -> bool:
+    """Return whether a clean without files is to be put on the timeline, by the time since the last one."""
+    hours = opts.get_typed(options.CLEAN_EMPTY_INTERVAL_HOURS)
+    if hours < 0 or plan.earliest is None:
+        return False
+    last = LastClean.of(table.active)
+    if last is None:
+        return True
+    since = format_instant(parse_instant(now_of(table)) - timedelta(hours=hours))
+    return last.instant <= since and plan.earliest_instant > last.earliest
+
+
+def _without(plan: CleanPlan, reason: str) -> CleanPlan:
+
+    return replace(plan, reason=f"{reason}; {plan.reason}" if plan.reason else reason)

@@ -1,0 +1,259 @@
+"""Carrying out cleans: plans are put on the timeline, their files deleted, and the metadata table is told.
+
+A clean that died is on the timeline with its plan, and the next one takes it up: to delete a file again does nothing.
+The table's lock is held to schedule and to complete, not while files are deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.errors import AlreadyExistsError, TransactionError
+from pyhudi.metadata.writer.metadata_writer import record_clean
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.services.cleaning.clean_planner import empty_clean_due, make_clean_plan, pending_cleans, read_savepoints
+from pyhudi.services.service_result import Phases, ServiceResult
+from pyhudi.table.clean_plan import CleanPlan, clean_metadata
+from pyhudi.table.clean_policy import files_of, holding
+from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.transaction.action_start import current_config
+from pyhudi.transaction.conflict_resolution import is_clustering
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.post_commit import metadata_write_context, run_metadata_services
+from pyhudi.transaction.rollback.rollback_failed import FailedWrites, Rollbacks, newest, refuse_pending_restore
+
+if TYPE_CHECKING:
+    from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+    from pyhudi.storage import Storage
+    from pyhudi.table.meta_client import TableMetaClient
+
+SERVICE = "clean"
+_THREADS = 16
+_BATCH = 1000
+_PLANS = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
+"""Pending ones keep file slices."""
+
+_log = logging.getLogger(__name__)
+
+
+class Cleaner:
+    """Cleans one table.
+
+    Args:
+        client: the table.
+        opts: options of cleaning and locks.
+        facts: reads files where the metadata table has to be built anew.
+        progress: told how many files of how many are deleted.
+    """
+
+    def __init__(
+        self,
+        client: TableMetaClient,
+        opts: Options,
+        stats_reader: FileStatsReader,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._client, self._opts, self._stats_reader = client, opts, stats_reader
+        self._storage: Storage = client.storage
+        self._progress = progress
+        self._generator = InstantGenerator(
+            client.storage, opts, client.config.timezone, lock=make_lock_provider(client.storage, opts)
+        )
+        self._phases = Phases()
+
+    def plan(self, *, only_if_due: bool = False) -> CleanPlan:
+        """Return the plan that a clean would make now; nothing is written."""
+        return make_clean_plan(PinnedTable.of(self._client.reload()), self._opts, only_if_due=only_if_due)
+
+    def run(self, *, only_if_due: bool = False) -> ServiceResult:
+        """Run the cleans that are pending, then plan and run one, if there is anything to delete.
+
+        Raises:
+            TransactionError: a restore is pending, or a pending plan names files that the table still needs.
+            CorruptInstantError: a plan or the timeline cannot be read.
+            LockError: the table's lock could not be taken.
+        """
+        with self._phases("plan"):
+            table = PinnedTable.of(self._client.reload())
+            table.config.check_writable()
+            refuse_pending_restore(table.active)
+            self._roll_back_failed(table)
+            plans = pending_cleans(table.active)
+            reason = ""
+            for plan in plans:
+                self._check(table, plan)
+            if not plans or self._opts.get_typed(options.CLEAN_MULTIPLE_ENABLED):
+                new = make_clean_plan(table, self._opts, only_if_due=only_if_due)
+                reason = new.reason
+                if len(new) or empty_clean_due(table, new, self._opts):
+                    scheduled = self._schedule(table, new, only_if_due=only_if_due)
+                    plans += [] if scheduled is None else [scheduled]
+        done = [plan for plan in plans if self._carry_out(plan)]
+        return ServiceResult(
+            SERVICE,
+            self._storage.uri(),
+            tuple(plan.instant for plan in done if plan.instant is not None),
+            {"files": sum(map(len, done)), "partitions": sum(len(p.names_by_partition()) for p in done)},
+            sum(plan.num_bytes for plan in done),
+            self._phases.millis,
+            reason if not done or any(plan.incomplete for plan in done) else "",
+        ).logged()
+
+    # --- steps -------------------------------------------------------------------------------------------------------
+
+    def _roll_back_failed(self, table: PinnedTable) -> None:
+        """Roll back writes whose heartbeat has stopped, where that is left to cleaning."""
+        policy = FailedWrites.of(self._opts)
+        if policy is not FailedWrites.LAZY:
+            return
+        rollbacks = Rollbacks(self._storage, table.config.version, self._generator)
+        if not rollbacks.failed_writes(table.active, policy, self._opts):
+            return
+        with self._generator.lock:
+            active = table.active.reload()
+            failed = rollbacks.failed_writes(active, policy, self._opts)
+            rollbacks.check(active, failed)
+            rollbacks.clean_up(active, failed, self._opts)
+
+    def _schedule(self, table: PinnedTable, plan: CleanPlan, *, only_if_due: bool) -> CleanPlan | None:
+        """Put a plan on the timeline; None if there is nothing to do any more."""
+        with self._generator.reserve() as slot:
+            config = current_config(self._storage, table.config)
+            active = ActiveTimeline.load(self._storage, config.layout)
+            refuse_pending_restore(active)
+            if _held(active) != _held(table.active):
+                # what keeps slices has changed since
+                now = PinnedTable(self._storage, config, active)
+                if pending_cleans(active) and not self._opts.get_typed(options.CLEAN_MULTIPLE_ENABLED):
+                    return None
+                plan = make_clean_plan(now, self._opts, only_if_due=only_if_due)
+                if not len(plan):
+                    return None
+            instant = slot.take(newest(active))
+            active.create_requested(Action.CLEAN, instant, plan.encode(config.version, self._storage.uri()))
+        return plan.scheduled(instant)
+
+    def _check(self, table: PinnedTable, plan: CleanPlan) -> None:
+        """Refuse a pending plan, which anybody may have made, of files that somebody needs."""
+        if not len(plan):
+            return
+        names = plan.files["name"].combine_chunks()
+        view = FileSystemView.load(table, partitions=sorted(plan.names_by_partition()))
+        latest = view.latest_slices()
+        wanted = files_of(latest.filter(pa.array(holding(latest, names))))["name"]
+        saved = [names.filter(pc.is_in(names, value_set=kept)) for kept in read_savepoints(table.active).values()]
+        needed = wanted.filter(pc.is_in(wanted, value_set=names)).to_pylist() + [
+            n for s in saved for n in s.to_pylist()
+        ]
+        if needed:
+            raise TransactionError(
+                f"the pending clean {plan.instant} would delete {len(needed)} files that the table needs, such as "
+                f"{needed[0]!r}: the latest snapshot or a savepoint has them. Delete the files "
+                f"{table.config.layout.path(f'{plan.instant}.clean.requested')} and .inflight of it, and clean again"
+            )
+
+    def _carry_out(self, plan: CleanPlan) -> bool:
+        """Delete the files of a plan and complete it; False if somebody else has done it, or it is gone."""
+        begun = time.monotonic()
+        with self._phases("schedule"), self._generator.lock:
+            active = self._client.reload().active_timeline()
+            entry = _pending(active, plan.instant)
+            if entry is None:
+                return False
+            if entry.state is State.REQUESTED:
+                entry = _to_inflight(active, entry, self._client.config.version)
+        if entry is None:
+            return False
+        with self._phases("delete"):
+            self._delete(plan)
+        with self._phases("commit"):
+            return self._complete(plan, begun)
+
+    def _delete(self, plan: CleanPlan) -> None:
+        paths = plan.paths().to_pylist()
+        batches = [paths[at : at + _BATCH] for at in range(0, len(paths), _BATCH)]
+        workers = min(_THREADS, self._opts.get_typed(options.CLEAN_PARALLELISM), max(len(batches), 1))
+        done = 0
+        with ThreadPoolExecutor(workers) as pool:
+            for batch, _ in zip(batches, pool.map(self._storage.delete_many, batches), strict=True):
+                done += len(batch)
+                if self._progress is not None:
+                    self._progress(done, len(paths))
+
+    def _complete(self, plan: CleanPlan, begun: float) -> bool:
+        with self._generator.reserve() as slot:
+            config = current_config(self._storage, self._client.config)
+            active = ActiveTimeline.load(self._storage, config.layout)
+            refuse_pending_restore(active)
+            entry = _pending(active, plan.instant)
+            if entry is None:
+                return False
+            dropped = [] if _is_written(active) else [p for p in plan.partitions if _drop(self._storage, p)]
+            metadata_context = metadata_write_context(self._storage, self._opts, active, slot, self._stats_reader)
+            config = record_clean(metadata_context, config, entry.requested, plan.files, dropped)
+            millis = int((time.monotonic() - begun) * 1000)
+            content = clean_metadata(plan, entry.requested, millis, config.version, dropped, {})
+            active.complete(entry, content, metadata_context.completed_at(config.version))
+            run_metadata_services(metadata_context, config)
+        return True
+
+
+def _held(active: ActiveTimeline) -> set[tuple[str, str]]:
+    """Return what keeps file slices or has to do with them: savepoints, plans, cleans, rollbacks of writes."""
+    timeline = active.timeline
+    pending = timeline.pending().of_actions(*_PLANS, Action.CLEAN)
+    kept = [*pending, *timeline.of_actions(Action.SAVEPOINT, Action.ROLLBACK, Action.RESTORE)]
+    return {(i.requested, i.action) for i in kept}
+
+
+def _pending(active: ActiveTimeline, instant: str | None) -> Instant | None:
+    found = None if instant is None else active.timeline.find(instant, Action.CLEAN)
+    return None if found is None or found.is_completed else found
+
+
+def _to_inflight(active: ActiveTimeline, entry: Instant, version: int) -> Instant | None:
+    # releases before 1.1 have the plan in both files
+    content = active.read(entry) if version < 9 else b""
+    try:
+        return active.to_inflight(entry, content)
+    except AlreadyExistsError:
+        return entry
+
+
+def _is_written(active: ActiveTimeline) -> bool:
+    """Return whether a write is pending, which may have begun files in any partition."""
+    writes = active.timeline.pending().of_actions(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+    return any(not is_clustering(active, i) for i in writes)
+
+
+def _drop(storage: Storage, partition: str) -> bool:
+    """Delete the folder of a partition, if nothing is in it any more."""
+    names = [path.rpartition("/")[2] for path in storage.list(partition, recursive=True)["path"].to_pylist()]
+    if not partition or not all(name.startswith(PARTITION_METADATA) for name in names):
+        return False
+    storage.delete_tree(partition)
+    return True
+
+
+def clean(
+    client: TableMetaClient,
+    opts: Options,
+    stats_reader: FileStatsReader,
+    *,
+    only_if_due: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> ServiceResult:
+    """Run pending cleans, then plan and run one (`Cleaner.run`)."""
+    return Cleaner(client, opts, stats_reader, progress).run(only_if_due=only_if_due)

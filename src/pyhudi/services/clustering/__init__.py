@@ -1,0 +1,1 @@
+"""Clustering: rewriting small or unsorted file groups into large, sorted ones."""

@@ -1,0 +1,217 @@
+"""What the tasks of a clustering need: made once from a plan and the table, sent to every task, never changed."""
+
+from __future__ import annotations
+
+import pickle
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import Operation
+from pyhudi.errors import TransactionError, UnsupportedTableError
+from pyhudi.format.file_names import instant_of
+from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
+from pyhudi.read.execute.merged_reader import slice_context
+from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.table_types import as_nullable
+from pyhudi.services.clustering.clustering_plan import ClusteringPlan
+from pyhudi.services.clustering.plan_strategies import is_single_file
+from pyhudi.services.clustering.sort_order import RowOrder
+from pyhudi.services.compaction.compaction_job import stored_columns
+from pyhudi.table.bucket_index_detection import bucket_evidence
+from pyhudi.table.config.merge_settings import with_delete_marker
+from pyhudi.table.view.file_group_state import replaced_groups
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
+from pyhudi.write.copy import copied_columns, write_copies
+from pyhudi.write.file_group_keys import in_groups
+from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.write_settings import write_context
+from pyhudi.write.write_status import Stat
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned_table import PinnedTable
+
+OPERATION = "CLUSTER"
+"""The operation of clusterings as commit metadata names it."""
+_ENDLESS = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """File slices of one partition that are rewritten together: into ``outputs`` files, about; ``size`` is in bytes of
+    files."""
+
+    partition: str
+    slices: tuple[FileSlice, ...]
+    outputs: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringWork:
+    """A clustering as its tasks see it: how slices are read, in which order rows are written, how files are, and the
+    units, the largest first, each packed, because every task gets all of them and looks at one."""
+
+    reading: SliceContext
+    context: WriteContext
+    order: RowOrder
+    packed: tuple[bytes, ...]
+    attempt: int
+
+    def unit(self, number: int) -> Unit:
+        """One of the units."""
+        found: Unit = pickle.loads(self.packed[number])
+        return found
+
+    def run(self, number: int, task: TaskId) -> list[Stat]:
+        """Rewrite one unit, sorted in memory if there is an order; returns the stats of the files."""
+        unit = self.unit(number)
+        rows: Iterator[pa.RecordBatch] = (b for one in unit.slices for b in read_slice(self.reading, one))
+        if self.order:
+            rows = self.order.sorted(rows, self.reading.output_schema)
+        return self.write(unit.partition, number, rows, task)
+
+    def write(self, partition: str, number: int, rows: Iterator[pa.RecordBatch], task: TaskId) -> list[Stat]:
+        """Write rows as they come; ``task`` gets a number of the attempt, so that no two attempts name files alike."""
+        task = replace(task, attempt=(self.attempt ^ task.attempt) & 0x7FFFFFFF)
+        return write_copies(self.context, task, partition, number, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringJob:
+    """One clustering: the work for tasks, the units of it, and what the commit says. ``table`` is the table that
+    slices were looked up in, ``slices`` are these (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
+
+    table: PinnedTable
+    opts: Options
+    work: ClusteringWork
+    units: tuple[Unit, ...]
+    slices: pa.Table
+    schema_text: str
+
+    @classmethod
+    def of(
+        cls, table: PinnedTable, plan: ClusteringPlan, opts: Options, *, attempt: int | None = None
+    ) -> ClusteringJob:
+        """The job that carries out a plan on a table as it is now: whatever was written to the file groups since the
+        plan was made is clustered along. ``attempt`` is a number at random unless given.
+
+        Raises:
+            UnsupportedTableError: the table, or the plan's strategy, is not clustered here.
+            ConfigError: options are wrong, or the plan sorts by a column that is not there.
+            TransactionError: files of the plan are gone.
+        """
+        assert plan.instant is not None
+        opts = Options.parse({k: v for k, v in opts.items() if k != options.PARTIAL_UPDATE_SCHEMA.key})
+        single = is_single_file(plan.strategy)
+        stored, own = stored_columns(table, "cluster")
+        order = RowOrder.of(own, plan.sort_columns, opts)
+        merging = with_delete_marker(table.config.merging, opts)
+        context = write_context(table.storage, table.config, merging, opts, Operation.BULK_INSERT, plan.instant, own)
+        attempt = secrets.randbits(31) if attempt is None else attempt
+        size = _ENDLESS if single else opts.get_typed(options.CLUSTERING_TARGET_FILE_BYTES)
+        context = replace(context, max_file_size=size, attempt=f"{attempt:x}", logs=None)
+        reading = slice_context(table, as_nullable(stored), opts=opts)
+        reading = replace(reading, columns=tuple(copied_columns(context)))
+        slices, units = _units(table, plan, size, split=not order)
+        work = ClusteringWork(reading, context, order, tuple(map(pickle.dumps, units)), attempt)
+        return cls(table, opts, work, units, slices, to_avro(own, table.config.name))
+
+    @property
+    def replaced(self) -> pa.Table:
+        """The file groups that go out of view."""
+        found = [self.slices["partition"], self.slices["file_id"]]
+        return pa.Table.from_arrays(found, schema=REPLACED_SCHEMA)
+
+    def metadata(self, stats: pa.Table) -> CommitMetadata:
+        """What the commit says."""
+        return CommitMetadata(OPERATION, stats, {"schema": self.schema_text}, replaced=self.replaced)
+
+
+def check_clusterable(table: PinnedTable, opts: Options, strategy: str, sort_columns: Sequence[str]) -> None:
+    """Refuse what cannot be clustered, before there is a plan.
+
+    Raises:
+        UnsupportedTableError: the table, or the strategy, is not clustered here.
+        ConfigError: options are wrong, or there is no such column.
+    """
+    evidence = bucket_evidence(table)
+    if evidence is not None:
+        raise UnsupportedTableError(
+            f"the table {table.config.name!r} has the bucket index ({evidence}): a file's name says which keys it "
+            "holds, so rows cannot be moved to other files. Compaction is what keeps such tables in shape"
+        )
+    is_single_file(strategy)
+    RowOrder.of(stored_columns(table, "cluster")[1], sort_columns, opts)
+
+
+def _units(table: PinnedTable, plan: ClusteringPlan, target: int, *, split: bool) -> tuple[pa.Table, tuple[Unit, ...]]:
+    """The slices that a plan's file groups have now, and units of them, the largest first. ``split``: rows have no
+    order, so a group that becomes several files is as many units."""
+    view = FileSystemView.load(table, partitions=plan.partitions)
+    slices = view.latest_slices()
+    wanted = plan.inputs
+    slices = slices.filter(in_groups(slices, wanted))
+    _check_there(table, wanted, slices)
+    by_group = {(row["partition"], row["file_id"]): row for row in slices.to_pylist()}
+    for row in wanted.to_pylist():
+        _check_whole(row, by_group.get((row["partition"], row["file_id"])))
+    units: list[Unit] = []
+    for number, outputs in enumerate(plan.outputs):
+        names = wanted.filter(pc.equal(wanted["group"], number)).select(["partition", "file_id"]).to_pylist()
+        rows = [row for name in names if (row := by_group.get((name["partition"], name["file_id"]))) is not None]
+        if not rows:
+            continue
+        sizes = [(row["base_size"] or 0) + sum(row["log_sizes"] or ()) for row in rows]
+        for some in _parts(sizes, target if split and outputs > 1 else _ENDLESS):
+            found = tuple(FileSlice.of(rows[i]) for i in some)
+            units.append(Unit(found[0].partition, found, outputs, sum(sizes[i] for i in some)))
+    return slices, tuple(sorted(units, key=lambda unit: -unit.size))
+
+
+def _parts(sizes: Sequence[int], target: int) -> list[list[int]]:
+    """Neighbours together, as long as they are not larger than the target."""
+    parts: list[list[int]] = []
+    room = -1
+    for number, size in enumerate(sizes):
+        if size > room:
+            parts.append([])
+            room = target
+        parts[-1].append(number)
+        room -= size
+    return parts
+
+
+def _check_whole(planned: Mapping[str, Any], found: Mapping[str, Any] | None) -> None:
+    """A slice has all files that were there when it was planned, unless it is a newer one."""
+    if found is None:
+        return
+    planned_base, base = planned["base_file"], found["base_path"]
+    if planned_base is not None and instant_of(planned_base) < found["base_instant"]:
+        return
+    names = {path.rpartition("/")[2] for path in (base or "", *found["log_paths"])}
+    gone = {planned_base, *planned["log_files"]} - names - {None}
+    if gone:
+        raise TransactionError(
+            f"the clustering plan names {min(gone)!r} of file group {planned['file_id']!r} in partition "
+            f"{planned['partition']!r}, which is gone: put the file back, or roll the plan back"
+        )
+
+
+def _check_there(table: PinnedTable, wanted: pa.Table, slices: pa.Table) -> None:
+    """File groups that were replaced since may be missing: nobody sees them any more. Others may not."""
+    missing = wanted.filter(pc.invert(in_groups(wanted, slices)))
+    if missing.num_rows:
+        missing = missing.filter(pc.invert(in_groups(missing, replaced_groups(table.active, table.active.timeline))))
+    if missing.num_rows:
+        first = missing.slice(0, 1).to_pylist()[0]
+        raise TransactionError(
+            f"the clustering plan names {missing.num_rows} file groups that the table does not have (first: "
+            f"{first['file_id']!r} in partition {first['partition']!r}): their files were deleted. Roll the plan back"
+        )

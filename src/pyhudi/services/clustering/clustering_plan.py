@@ -1,0 +1,175 @@
+"""Clustering plans: which file slices are rewritten together, as a value, as bytes, and for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+from pyhudi.storage import join_path
+from pyhudi.timeline.action_metadata import decode_record, encode_record
+from pyhudi.timeline.instant import Action, State
+
+INPUT_SCHEMA = pa.schema(
+    [
+        ("group", pa.int32()),
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("base_file", pa.string()),
+        ("log_files", pa.list_(pa.string())),
+        ("log_bytes", pa.int64()),
+        ("read_mb", pa.int64()),
+        ("write_mb", pa.int64()),
+    ]
+)
+"""One row for each file slice: the number of its group; names of its base file (null: it has none) and of its log
+files, in the order in which they are merged, without folders; the bytes of the logs; whole megabytes (2^20) to be read
+and written. Sizes are null in plans of the timeline, which have them by group only."""
+
+SORT_PARAMETER = "hoodie.clustering.plan.strategy.sort.columns"
+_METRICS = {"TOTAL_LOG_FILES_SIZE": "log_bytes", "TOTAL_IO_READ_MB": "read_mb", "TOTAL_IO_WRITE_MB": "write_mb"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringPlan:
+    """What a clustering is going to do.
+
+    ``inputs`` has `INPUT_SCHEMA`; ``outputs`` says, for each group, how many files are expected to come of it.
+    ``strategy`` is the class that Apache Hudi carries the plan out by, ``sort_columns`` what rows are sorted by.
+    ``instant`` is None while the plan is not on the timeline, ``state`` how far it has come there. ``reason`` says why
+    it is due, or is not.
+    """
+
+    inputs: pa.Table = field(default_factory=INPUT_SCHEMA.empty_table)
+    outputs: tuple[int, ...] = ()
+    strategy: str = ""
+    sort_columns: tuple[str, ...] = ()
+    action: str = Action.CLUSTERING
+    instant: str | None = None
+    state: State | None = None
+    reason: str = ""
+
+    def __len__(self) -> int:
+        """Groups."""
+        return len(self.outputs)
+
+    @property
+    def num_slices(self) -> int:
+        """File slices that are rewritten."""
+        return int(self.inputs.num_rows)
+
+    @property
+    def partitions(self) -> list[str]:
+        """The partitions in which file groups are clustered, sorted."""
+        found: list[str] = pc.unique(self.inputs["partition"]).to_pylist()
+        return sorted(found)
+
+    @property
+    def file_groups(self) -> pa.Table:
+        """The file groups that are rewritten: partition, file_id."""
+        return self.inputs.select(["partition", "file_id"])
+
+    def scheduled(self, action: str, instant: str) -> ClusteringPlan:
+        """The same plan, on the timeline."""
+        return replace(self, action=action, instant=instant, state=State.REQUESTED)
+
+    def encode(self, version: int, uri: Callable[[str], str]) -> bytes:
+        """The requested file of the timeline, for a table of that version; ``uri`` makes a path absolute."""
+        groups: list[dict[str, Any]] = []
+        for row in self.inputs.to_pylist():
+            if row["group"] == len(groups):
+                groups.append(_group_record(self.outputs[row["group"]]))
+            groups[row["group"]]["slices"].append(_slice_record(row, uri))
+            _add_metrics(groups[row["group"]]["metrics"], row)
+        params = {SORT_PARAMETER: ",".join(self.sort_columns)} if self.sort_columns else {}
+        plan: dict[str, Any] = {
+            "inputGroups": groups,
+            "strategy": {"strategyClassName": self.strategy, "strategyParams": params, "version": 1},
+            "extraMetadata": {},
+            "version": 1,
+            "preserveHoodieMetadata": True,
+        }
+        if version >= 8:
+            plan["missingSchedulePartitions"] = []
+        record = {"operationType": "CLUSTER", "clusteringPlan": plan, "extraMetadata": {}, "version": 1}
+        return encode_record(Action.CLUSTERING, State.REQUESTED, record, version)
+
+    @classmethod
+    def decode(cls, action: str, instant: str, state: State, data: bytes) -> ClusteringPlan:
+        """A plan from the timeline.
+
+        Raises:
+            FormatError: the bytes are no whole plan of a clustering.
+        """
+        plan = decode_record(Action.CLUSTERING, State.REQUESTED, data)["clusteringPlan"]
+        if plan is None:
+            raise FormatError("it holds no clustering plan")
+        groups = plan["inputGroups"] or ()
+        rows = [_row(number, found) for number, group in enumerate(groups) for found in group["slices"] or ()]
+        strategy = plan["strategy"] or {}
+        columns = (strategy.get("strategyParams") or {}).get(SORT_PARAMETER) or ""
+        return cls(
+            pa.Table.from_pylist(rows, schema=INPUT_SCHEMA),
+            tuple(group["numOutputFileGroups"] or 1 for group in groups),
+            strategy.get("strategyClassName") or "",
+            tuple(part.strip() for part in columns.split(",") if part.strip()),
+            action=action,
+            instant=instant,
+            state=state,
+        )
+
+    def __repr__(self) -> str:
+        where = "not scheduled" if self.instant is None or self.state is None else f"{self.instant}, {self.state.value}"
+        lines = [f"clustering, {where.lower()}: {self._summary()}"]
+        if self.reason:
+            lines.append(f"  {self.reason}")
+        return "\n".join(lines)
+
+    def _summary(self) -> str:
+        if not len(self):
+            return "nothing to do"
+        sorting = f", sorted by {', '.join(self.sort_columns)}" if self.sort_columns else ""
+        return (
+            f"{self.num_slices:,} file slices of {len(self.partitions):,} partitions in {len(self):,} groups, which "
+            f"become about {sum(self.outputs):,} files{sorting}"
+        )
+
+
+def _group_record(outputs: int) -> dict[str, Any]:
+    metrics = dict.fromkeys(("TOTAL_LOG_FILES", "TOTAL_IO_MB", *_METRICS), 0.0)
+    return {"slices": [], "metrics": metrics, "numOutputFileGroups": outputs, "extraMetadata": None, "version": 1}
+
+
+def _add_metrics(metrics: dict[str, float], row: Mapping[str, Any]) -> None:
+    metrics["TOTAL_LOG_FILES"] += len(row["log_files"])
+    for name, column in _METRICS.items():
+        metrics[name] += row[column] or 0
+    metrics["TOTAL_IO_MB"] += (row["read_mb"] or 0) + (row["write_mb"] or 0)
+
+
+def _slice_record(row: Mapping[str, Any], uri: Callable[[str], str]) -> dict[str, Any]:
+    folder, base = row["partition"], row["base_file"]
+    return {
+        "dataFilePath": "" if base is None else uri(join_path(folder, base)),
+        "deltaFilePaths": [uri(join_path(folder, name)) for name in row["log_files"]],
+        "fileId": row["file_id"],
+        "partitionPath": folder,
+        "bootstrapFilePath": "",
+        "version": 1,
+    }
+
+
+def _row(number: int, record: Mapping[str, Any]) -> dict[str, Any]:
+    """A slice of a plan. Of paths, which are those of the folder where the table lay then, only the names count."""
+    base = record["dataFilePath"]
+    return {
+        "group": number,
+        "partition": record["partitionPath"] or "",
+        "file_id": record["fileId"],
+        "base_file": base.rpartition("/")[2] if base else None,
+        "log_files": [path.rpartition("/")[2] for path in record["deltaFilePaths"] or ()],
+    }

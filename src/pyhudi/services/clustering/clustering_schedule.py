@@ -1,0 +1,139 @@
+"""Planning clusterings, and putting the plans on the timeline for whoever runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.errors import FormatError
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.services.clustering.clustering_job import check_clusterable
+from pyhudi.services.clustering.clustering_plan import ClusteringPlan
+from pyhudi.services.clustering.plan_strategies import PlanStrategy
+from pyhudi.services.compaction.compaction_schedule import pending_plans as pending_compactions
+from pyhudi.services.compaction.compaction_triggers import Due
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.timeline.timeline import Timeline
+from pyhudi.transaction.conflict_resolution import GROUP_SCHEMA, is_clustering, pending_clustering_groups
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.rollback.rollback_failed import newest, refuse_pending_restore
+from pyhudi.write.file_group_keys import in_groups
+from pyhudi.write.write_settings import max_file_size
+
+if TYPE_CHECKING:
+    from pyhudi.table.meta_client import TableMetaClient
+
+_PLANNED_AS = (Action.CLUSTERING, Action.REPLACE_COMMIT)
+
+
+def pending_plans(active: ActiveTimeline) -> list[ClusteringPlan]:
+    """The plans of pending clusterings, oldest first. Version 6 knows no action of their own.
+
+    Raises:
+        CorruptInstantError: a plan cannot be read.
+    """
+    plans = []
+    for instant in active.timeline.pending().of_actions(*_PLANNED_AS):
+        if not is_clustering(active, instant):
+            continue
+        data = active.read_state(instant, State.REQUESTED)
+        try:
+            plans.append(ClusteringPlan.decode(instant.action, instant.requested, instant.state, data))
+        except FormatError as e:
+            requested = active.in_state(instant, State.REQUESTED)
+            assert requested is not None
+            raise active.corrupt(requested, e) from e
+    return plans
+
+
+def make_plan(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ClusteringPlan:
+    """What would be planned now; nothing is written. The plan is empty when there is nothing to do, with
+    ``only_if_due`` also when it is too early.
+
+    Raises:
+        UnsupportedTableError: the table is not clustered here.
+        ConfigError: options are wrong, or a column to sort by is not there.
+    """
+    return _planner(client, opts, only_if_due=only_if_due)(client.active_timeline())
+
+
+def schedule(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ClusteringPlan:
+    """Make a plan, as `make_plan` does, and put it on the timeline unless it is empty. The table's lock is held
+    meanwhile.
+
+    Raises:
+        UnsupportedTableError, ConfigError: as `make_plan`.
+        LockError: the table's lock could not be taken.
+        TransactionError: a restore is pending.
+    """
+    client = client.reload()
+    client.config.check_writable()
+    planner = _planner(client, opts, only_if_due=only_if_due)
+    generator = InstantGenerator(
+        client.storage, opts, client.config.timezone, lock=make_lock_provider(client.storage, opts)
+    )
+    with generator.reserve() as slot:
+        active = client.active_timeline()
+        refuse_pending_restore(active)
+        plan = planner(active)
+        if not len(plan):
+            return plan
+        instant = slot.take(newest(active))
+        content = plan.encode(client.config.version, client.storage.uri)
+        made = active.create_requested(Action.CLUSTERING, instant, content)
+        return plan.scheduled(made.action, instant)
+
+
+def commits_since_clustering(timeline: Timeline) -> int:
+    """Completed commits since the last clustering or other replacement of file groups, pending ones too."""
+    last = max((i.requested for i in timeline.of_actions(*_PLANNED_AS)), default="")
+    return sum(i.requested > last for i in timeline.writes().completed())
+
+
+def clustering_due(timeline: Timeline, opts: Options) -> Due:
+    """Whether a clustering is to be planned: inline after `hoodie.clustering.inline.max.commits` commits, planned for
+    others after `hoodie.clustering.async.max.commits`."""
+    inline = opts.get_typed(options.CLUSTERING_INLINE)
+    option = options.CLUSTERING_INLINE_MAX_COMMITS if inline else options.CLUSTERING_ASYNC_MAX_COMMITS
+    least, count = opts.get_typed(option), commits_since_clustering(timeline)
+    return Due(count >= least, f"{count} of {least} commits since the last clustering")
+
+
+def _planner(
+    client: TableMetaClient, opts: Options, *, only_if_due: bool
+) -> Callable[[ActiveTimeline], ClusteringPlan]:
+    """What makes a plan from a timeline; options are looked at before the lock is taken."""
+    strategy = PlanStrategy.of(opts, max_file_size(opts, client.config.base_file_format))
+    columns = opts.get_typed(options.CLUSTERING_SORT_COLUMNS)
+
+    def plan(active: ActiveTimeline) -> ClusteringPlan:
+        due = clustering_due(active.timeline, opts)
+        if only_if_due and not due:
+            return ClusteringPlan(reason=f"not due: {due.reason}")
+        table = PinnedTable(client.storage, client.config, active)
+        slices = FileSystemView.load(table).latest_slices()
+        if not slices.num_rows:
+            return ClusteringPlan(reason="the table has no files")
+        check_clusterable(table, opts, strategy.execution, columns)
+        inputs, outputs = strategy.groups(_free(active, slices))
+        reason = f"{'due' if due else 'asked for; by itself not due yet'}: {due.reason}"
+        if not outputs:
+            reason = f"no file groups are left to be clustered; {reason}"
+        return ClusteringPlan(inputs, outputs, strategy.execution, columns, reason=reason)
+
+    return plan
+
+
+def _free(active: ActiveTimeline, slices: pa.Table) -> pa.Table:
+    """The slices that no other plan works on."""
+    plans = [*pending_compactions(active, Action.COMPACTION), *pending_compactions(active, Action.LOG_COMPACTION)]
+    taken = [plan.operations.select(GROUP_SCHEMA.names) for plan in plans]
+    taken.append(pending_clustering_groups(active).select(GROUP_SCHEMA.names))
+    return slices.filter(pc.invert(in_groups(slices, pa.concat_tables([t.cast(GROUP_SCHEMA) for t in taken]))))

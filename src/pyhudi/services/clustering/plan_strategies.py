@@ -1,0 +1,226 @@
+"""Which partitions and file slices a clustering takes on, and how they are grouped: the plan strategies of Apache Hudi,
+over Arrow tables of file slices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import PartitionFilterMode
+from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
+from pyhudi.format.file_names import split_paths
+from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA
+from pyhudi.services.compaction.compaction_operations import list_names
+
+_MIB = 1024 * 1024
+_PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy."
+_RUN_PACKAGE = "org.apache.hudi.client.clustering.run.strategy."
+_SINGLE_FILE_PLAN, _SINGLE_FILE_RUN = "SparkSingleFileSortPlanStrategy", "SparkSingleFileSortExecutionStrategy"
+_PLANS = {
+    "SparkSizeBasedClusteringPlanStrategy": None,
+    "JavaSizeBasedClusteringPlanStrategy": None,
+    "SparkRecentDaysClusteringPlanStrategy": PartitionFilterMode.RECENT_DAYS,
+    "SparkSelectedPartitionsClusteringPlanStrategy": PartitionFilterMode.SELECTED_PARTITIONS,
+    _SINGLE_FILE_PLAN: None,
+}
+"""Plan strategies, and the partition filter that some bring along."""
+_RUNS = frozenset(
+    {
+        "SparkSortAndSizeExecutionStrategy",
+        "SingleSparkJobExecutionStrategy",
+        "JavaSortAndSizeExecutionStrategy",
+        _SINGLE_FILE_RUN,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFilter:
+    """Which partitions are looked at: those that are named (all if none are), then by pattern, then by ``mode``."""
+
+    mode: PartitionFilterMode = PartitionFilterMode.NONE
+    named: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
+    begin: str = ""
+    end: str = ""
+    lookback: int = 0
+    skipped: int = 0
+    hour: int = 0
+
+    def apply(self, partitions: Sequence[str]) -> list[str]:
+        """The partitions that are clustered, in the order in which they are."""
+        found = [path for path in sorted(partitions) if not self.named or path in self.named]
+        if self.pattern is not None and not self.named:
+            found = [path for path in found if self.pattern.fullmatch(path)]
+        match self.mode:
+            case PartitionFilterMode.RECENT_DAYS:
+                last = sorted(found, reverse=True)[self.skipped :]
+                return last[: self.lookback] if self.lookback else last
+            case PartitionFilterMode.SELECTED_PARTITIONS:
+                return [path for path in found if self.begin <= path <= self.end]
+            case PartitionFilterMode.DAY_ROLLING:
+                return sorted(found, reverse=True)[self.hour :: 24]
+            case _:
+                return found
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStrategy:
+    """How file slices become groups. Sizes are bytes; ``new_file_size`` is what a slice without a base file is taken to
+    need. ``execution`` is the class that carries the plan out."""
+
+    partitions: PartitionFilter
+    execution: str
+    single_files: bool
+    small_file_limit: int
+    group_bytes: int
+    target_bytes: int
+    max_groups: int
+    leftovers: bool
+    new_file_size: int
+
+    @classmethod
+    def of(cls, opts: Options, new_file_size: int, now: datetime | None = None) -> PlanStrategy:
+        """From the options.
+
+        Raises:
+            ConfigError: a strategy is unknown, or lacks an option.
+            UnsupportedTableError: a strategy is known, and not to be had here.
+        """
+        plan = _named(opts.get_typed(options.CLUSTERING_PLAN_STRATEGY), _PLAN_PACKAGE)
+        if plan not in _PLANS:
+            raise InvalidOptionError(options.CLUSTERING_PLAN_STRATEGY.key, plan, ", ".join(sorted(_PLANS)))
+        execution = opts.get_typed(options.CLUSTERING_EXECUTION_STRATEGY)
+        single = plan == _SINGLE_FILE_PLAN
+        if single and not opts.is_set(options.CLUSTERING_EXECUTION_STRATEGY):
+            execution = _RUN_PACKAGE + _SINGLE_FILE_RUN
+        if is_single_file(execution) and not single:
+            raise ConfigError(
+                f"{options.CLUSTERING_EXECUTION_STRATEGY.key}={execution} rewrites files one by one, for which the "
+                f"plan must be made by {options.CLUSTERING_PLAN_STRATEGY.key}={_PLAN_PACKAGE}{_SINGLE_FILE_PLAN}"
+            )
+        return cls(
+            _partition_filter(opts, _PLANS[plan], now or datetime.now()),
+            execution,
+            single,
+            opts.get_typed(options.CLUSTERING_SMALL_FILE_LIMIT),
+            opts.get_typed(options.CLUSTERING_GROUP_BYTES),
+            opts.get_typed(options.CLUSTERING_TARGET_FILE_BYTES),
+            opts.get_typed(options.CLUSTERING_MAX_GROUPS),
+            opts.get_typed(options.CLUSTERING_SINGLE_GROUP),
+            new_file_size,
+        )
+
+    def groups(self, slices: pa.Table) -> tuple[pa.Table, tuple[int, ...]]:
+        """The groups of a plan (`INPUT_SCHEMA`), and the files that are expected to come of each.
+
+        ``slices`` has :data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`.
+        """
+        small = pc.less(pc.fill_null(slices["base_size"], 0), self.small_file_limit)
+        slices = slices.filter(small)
+        parts: list[pa.Table] = []
+        outputs: list[int] = []
+        for partition in self.partitions.apply(pc.unique(slices["partition"]).to_pylist()):
+            if len(outputs) >= self.max_groups:
+                break
+            here = slices.filter(pc.equal(slices["partition"], partition)).combine_chunks()
+            sizes = pc.fill_null(here["base_size"], self.new_file_size).to_numpy()
+            order = np.argsort(-sizes, kind="stable")
+            sizes = sizes[order]
+            cuts = self._cuts(sizes)[: self.max_groups - len(outputs)]
+            for begin, end in cuts:
+                chosen = here.take(pa.array(order[begin:end]))
+                parts.append(_inputs(chosen, len(outputs), self.new_file_size))
+                outputs.append(1 if self.single_files else max(1, -(-int(sizes[begin:end].sum()) // self.target_bytes)))
+        return (pa.concat_tables(parts) if parts else INPUT_SCHEMA.empty_table()), tuple(outputs)
+
+    def _cuts(self, sizes: np.ndarray) -> list[tuple[int, int]]:
+        """Where groups begin and end in slices of these sizes, the largest first."""
+        if self.single_files:
+            return [(n, n + 1) for n in range(len(sizes))]
+        ends = np.cumsum(sizes)
+        cuts, begin = [], 0
+        while begin < len(sizes):
+            before = int(ends[begin - 1]) if begin else 0
+            end = max(begin + 1, int(np.searchsorted(ends, before + self.group_bytes, side="right")))
+            cuts.append((begin, end))
+            begin = end
+        if cuts and cuts[-1][1] - cuts[-1][0] == 1 and not self.leftovers:
+            cuts.pop()
+        return cuts
+
+
+def is_single_file(execution: str) -> bool:
+    """Whether an execution strategy rewrites every file by itself.
+
+    Raises:
+        ConfigError: the strategy is unknown.
+        UnsupportedTableError: it is known, and not to be had here.
+    """
+    name = _named(execution, _RUN_PACKAGE)
+    if name not in _RUNS:
+        raise InvalidOptionError(options.CLUSTERING_EXECUTION_STRATEGY.key, execution, ", ".join(sorted(_RUNS)))
+    return name == _SINGLE_FILE_RUN
+
+
+def _named(given: str, package: str) -> str:
+    name = given.removeprefix(package)
+    if "ConsistentBucket" in name:
+        raise UnsupportedTableError(
+            f"{name}: buckets of the consistent-hashing index are not split or merged here; let Apache Hudi do it"
+        )
+    return name
+
+
+def _partition_filter(opts: Options, brought: PartitionFilterMode | None, now: datetime) -> PartitionFilter:
+    mode = brought or opts.get_typed(options.CLUSTERING_PARTITION_FILTER)
+    begin, end = (
+        opts.get_typed(option) for option in (options.CLUSTERING_BEGIN_PARTITION, options.CLUSTERING_END_PARTITION)
+    )
+    if mode is PartitionFilterMode.SELECTED_PARTITIONS and (begin is None or end is None):
+        raise ConfigError(
+            f"{mode} needs {options.CLUSTERING_BEGIN_PARTITION.key} and {options.CLUSTERING_END_PARTITION.key}"
+        )
+    text, pattern = opts.get_typed(options.CLUSTERING_PARTITION_REGEX), None
+    if text:
+        try:
+            pattern = re.compile(text)
+        except re.error as e:
+            key = options.CLUSTERING_PARTITION_REGEX.key
+            raise InvalidOptionError(key, text, f"a regular expression ({e})") from e
+    return PartitionFilter(
+        mode,
+        opts.get_typed(options.CLUSTERING_PARTITIONS),
+        pattern,
+        begin or "",
+        end or "",
+        opts.get_typed(options.CLUSTERING_LOOKBACK_PARTITIONS),
+        opts.get_typed(options.CLUSTERING_SKIP_PARTITIONS),
+        now.hour,
+    )
+
+
+def _inputs(slices: pa.Table, number: int, new_file_size: int) -> pa.Table:
+    base_size = pc.fill_null(slices["base_size"], 0)
+    logs = slices["log_sizes"].combine_chunks()
+    sums = np.bincount(pc.list_parent_indices(logs), pc.list_flatten(logs), minlength=slices.num_rows)
+    log_bytes = pa.array(sums.astype(np.int64))
+    named = split_paths(pc.fill_null(slices["base_path"], ""))[1]
+    columns = [
+        pa.repeat(pa.scalar(number, pa.int32()), slices.num_rows),
+        slices["partition"],
+        slices["file_id"],
+        pc.if_else(pc.is_valid(slices["base_path"]), named, pa.scalar(None, pa.string())),
+        list_names(slices["log_paths"]),
+        log_bytes,
+        pc.divide(pc.add(base_size, log_bytes), _MIB),
+        pc.divide(pc.fill_null(slices["base_size"], new_file_size), _MIB),
+    ]
+    return pa.Table.from_arrays(columns, schema=INPUT_SCHEMA)

@@ -1,0 +1,128 @@
+"""The order in which a clustering lays rows out: by columns one after the other, or along a curve through them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import LayoutStrategy
+from pyhudi.errors import ConfigError
+from pyhudi.services.clustering.space_filling_curves import bits_per_column, bounds, places
+
+_PIECE_ROWS = 131_072
+_SEED = 1_000_003
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrder:
+    """How rows are sorted; false: they are not. ``columns`` are top-level names or dotted paths into structs,
+    ``sample_size`` says how many rows are looked at to lay a curve."""
+
+    columns: tuple[str, ...] = ()
+    layout: LayoutStrategy = LayoutStrategy.LINEAR
+    sample_size: int = 200_000
+
+    @classmethod
+    def of(cls, schema: pa.Schema, columns: Sequence[str], opts: Options) -> RowOrder:
+        """By columns of a table's own, as `hoodie.layout.optimize.strategy` wants it. A curve needs several columns:
+        along one it is the order of the column.
+
+        Raises:
+            ConfigError: a column is not there, or has no order.
+        """
+        for name in columns:
+            _check_column(schema, name)
+        layout = opts.get_typed(options.LAYOUT_STRATEGY)
+        if len(columns) < 2:
+            layout = LayoutStrategy.LINEAR
+        return cls(tuple(columns), layout, opts.get_typed(options.LAYOUT_SAMPLE_SIZE))
+
+    def __bool__(self) -> bool:
+        return bool(self.columns)
+
+    @property
+    def is_curve(self) -> bool:
+        """Whether rows are sorted by their places on a curve."""
+        return self.layout is not LayoutStrategy.LINEAR
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The top-level columns that have the values."""
+        return tuple(dict.fromkeys(name.split(".")[0] for name in self.columns))
+
+    def sorted(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows in order; all are held in memory."""
+        table = pa.Table.from_batches(batches, schema)
+        if not table.num_rows:
+            return
+        keys = self.values(table)
+        if self.is_curve:
+            step = max(1, table.num_rows // self.sample_size)
+            lower = self.bounds(keys.take(pa.array(np.arange(0, table.num_rows, step))))
+            indices = pc.sort_indices(self.places(keys, lower))
+        else:
+            sort_keys = [(name, "ascending") for name in keys.column_names]
+            indices = pc.sort_indices(keys, sort_keys=sort_keys)
+        for start in range(0, len(indices), _PIECE_ROWS):
+            yield from table.take(indices.slice(start, _PIECE_ROWS)).combine_chunks().to_batches()
+
+    def values(self, rows: pa.Table | pa.RecordBatch) -> pa.Table:
+        """The values that rows are sorted by, as columns ``0``, ``1``, …"""
+        found = [_value(rows, name) for name in self.columns]
+        return pa.table(found, names=[str(n) for n in range(len(found))])
+
+    def sample(self, batches: Iterator[pa.RecordBatch], most: int) -> pa.Table | None:
+        """Up to about ``most`` of the rows' `values`, chosen at random and evenly; None without rows."""
+        parts = [self.values(batch) for batch in batches if batch.num_rows]
+        if not parts:
+            return None
+        joined = pa.concat_tables(parts)
+        if joined.num_rows <= most:
+            return joined
+        chosen = np.random.default_rng(_SEED).choice(joined.num_rows, most, replace=False)
+        return joined.take(pa.array(np.sort(chosen)))
+
+    def bounds(self, sample: pa.Table) -> tuple[pa.Array, ...]:
+        """Where the ranges of the columns begin, by a sample of `values`."""
+        bits = bits_per_column(len(self.columns))
+        return tuple(bounds(column, bits) for column in sample.columns)
+
+    def places(self, values: pa.Table, lower: Sequence[pa.Array]) -> pa.Array:
+        """Where rows with these `values` stand on the curve (int64)."""
+        return places([column.combine_chunks() for column in values.columns], lower, self.layout)
+
+
+def _check_column(schema: pa.Schema, name: str) -> None:
+    parts = [name] if name in schema.names else name.split(".")
+    field: pa.Field | None = None
+    for part in parts:
+        found = schema if field is None else field.type
+        if field is not None and not pa.types.is_struct(field.type):
+            found = pa.schema([])
+        at = found.get_field_index(part)
+        if at < 0:
+            near = next((n for n in schema.names if n.lower() == name.lower()), None)
+            hint = f"; did you mean {near!r} (names are compared with their case)?" if near else ""
+            raise ConfigError(
+                f"there is no column {name!r} to sort by ({options.CLUSTERING_SORT_COLUMNS.key}); the columns are: "
+                f"{', '.join(schema.names)}{hint}"
+            )
+        field = found.field(at)
+    assert field is not None
+    if pa.types.is_nested(field.type):
+        raise ConfigError(
+            f"the column {name!r} to sort by ({options.CLUSTERING_SORT_COLUMNS.key}) is of type {field.type}, which "
+            "has no order; name a column inside of it"
+        )
+
+
+def _value(rows: pa.Table | pa.RecordBatch, name: str) -> pa.Array | pa.ChunkedArray:
+    if name in rows.schema.names:
+        return rows.column(name)
+    root, *path = name.split(".")
+    return pc.struct_field(rows.column(root), path)

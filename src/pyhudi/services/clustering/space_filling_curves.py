@@ -1,0 +1,115 @@
+"""Places of rows along space-filling curves: z-order and Hilbert curves through the values of several columns.
+
+Every column is cut into as many ranges as a sample says hold about equally many rows, so that neither skew nor common
+prefixes of texts matter. A row's coordinates are the numbers of its ranges; its place on the curve is computed of the
+coordinates' bits, for all rows of a batch at a time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.enums import LayoutStrategy
+
+_MOST_BITS = 12
+"""Ranges of a column, as a power of two: 4,096, more than any plan has files."""
+_PLACE_BITS = 62
+
+Coordinates = npt.NDArray[np.int64]
+
+
+def bits_per_column(columns: int) -> int:
+    """Bits of each coordinate, so that a place fits into a signed 64-bit integer."""
+    return max(1, min(_MOST_BITS, _PLACE_BITS // max(1, columns)))
+
+
+def bounds(sample: pa.Array | pa.ChunkedArray, bits: int) -> pa.Array:
+    """The least values of all ranges of a column but the first, sorted, of a sample of its values: up to
+    ``2**bits - 1``, fewer where there are fewer values. Nulls and NaNs are in the first range."""
+    values = _ordered(pc.drop_null(sample))
+    if not len(values):
+        return values
+    starts = np.arange(1, 1 << bits, dtype=np.int64) * len(values) >> bits
+    chosen = pc.unique(values.take(pa.array(np.unique(starts))))
+    return chosen.filter(pc.greater(chosen, values[0]))
+
+
+def ranges(values: pa.Array, lower: pa.Array) -> Coordinates:
+    """The number of the range of each value, given `bounds`; 0 for nulls and NaNs."""
+    found = np.zeros(len(values), dtype=np.int64)
+    valid = _is_ordered(values).to_numpy(zero_copy_only=False)
+    if not len(lower) or not valid.any():
+        return found
+    kept = values.filter(pa.array(valid))
+    # bounds and values are put in order together: what stands before a value tells its range, for every type alike
+    both = pa.concat_arrays([lower, kept.cast(lower.type)])
+    is_bound = np.arange(len(both)) < len(lower)
+    order = pc.sort_indices(both).to_numpy()  # stable: a bound comes before its equals
+    passed = np.cumsum(is_bound[order])
+    numbers = np.empty(len(both), dtype=np.int64)
+    numbers[order] = passed
+    found[valid] = numbers[len(lower) :]
+    return found
+
+
+def places(columns: Sequence[pa.Array], lower: Sequence[pa.Array], layout: LayoutStrategy) -> pa.Array:
+    """Where rows with these values stand on the curve (int64); ``lower`` are the `bounds` of each column."""
+    bits = bits_per_column(len(columns))
+    found = [ranges(values, known) for values, known in zip(columns, lower, strict=True)]
+    # the topmost ranges would be the only ones that are used where there are few of them: spread them over all bits
+    spread = [
+        coordinate << (bits - max(1, len(known).bit_length())) for coordinate, known in zip(found, lower, strict=True)
+    ]
+    return pa.array(hilbert(spread, bits) if layout is LayoutStrategy.HILBERT else interleaved(spread, bits))
+
+
+def interleaved(coordinates: Sequence[Coordinates], bits: int) -> Coordinates:
+    """The bits of coordinates in turns, the first coordinate's first: places on a z-order curve."""
+    place = np.zeros(len(coordinates[0]), dtype=np.int64)
+    for bit in reversed(range(bits)):
+        for coordinate in coordinates:
+            place = (place << 1) | ((coordinate >> bit) & 1)
+    return place
+
+
+def hilbert(coordinates: Sequence[Coordinates], bits: int) -> Coordinates:
+    """Places on a Hilbert curve, whose neighbours are neighbours in every column.
+
+    After J. Skilling, Programming the Hilbert curve (2004): the coordinates are turned into the transposed place by
+    undoing rotations from the highest bit down, then Gray-coded.
+    """
+    axes = [np.array(coordinate, dtype=np.int64) for coordinate in coordinates]
+    first = axes[0]
+    for bit in range(bits - 1, 0, -1):
+        high, low = np.int64(1 << bit), np.int64((1 << bit) - 1)
+        for axis in axes:
+            flips = (axis & high) != 0
+            swapped = np.where(flips, 0, (first ^ axis) & low)
+            first ^= np.where(flips, low, swapped)
+            if axis is not first:
+                axis ^= swapped
+    for before, axis in itertools.pairwise(axes):
+        axis ^= before
+    turns = np.zeros_like(first)
+    for bit in range(bits - 1, 0, -1):
+        turns ^= np.where((axes[-1] & np.int64(1 << bit)) != 0, np.int64((1 << bit) - 1), 0)
+    return interleaved([axis ^ turns for axis in axes], bits)
+
+
+def _ordered(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    flat = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    flat = flat.filter(_is_ordered(flat))
+    return flat.take(pc.sort_indices(flat))
+
+
+def _is_ordered(values: pa.Array) -> pa.Array:
+    valid = pc.is_valid(values)
+    if not pa.types.is_floating(values.type):
+        return valid
+    return pc.and_(valid, pc.invert(pc.fill_null(pc.is_nan(values), True)))

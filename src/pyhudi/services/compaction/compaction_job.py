@@ -1,0 +1,175 @@
+"""Input of the tasks of a compaction: made once from a plan and the table, sent to every task, never changed."""
+
+from __future__ import annotations
+
+import pickle
+import secrets
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import Operation
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.merge.file_group_reader import FileSlice, SliceContext
+from pyhudi.read.execute.merged_reader import slice_context
+from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.meta_columns import remove_meta_columns
+from pyhudi.services.compaction.compaction_operations import operation_paths
+from pyhudi.services.compaction.compaction_plan import CompactionPlan
+from pyhudi.table.config.merge_settings import with_delete_marker
+from pyhudi.table.view.file_group_state import replaced_groups
+from pyhudi.table.view.file_listing import list_files
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.write.handles.compaction_handle import compact_slice
+from pyhudi.write.handles.log_compaction_handle import compact_logs
+from pyhudi.write.log_settings import LogSettings
+from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.write_settings import write_context
+from pyhudi.write.write_status import Stat
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned_table import PinnedTable
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionJob:
+    """One compaction, as its tasks see it: how slices are read, how files are written, and the slices, the largest
+    first, each packed, because every task gets all of them and looks at one. ``logs`` is set for log compactions.
+    ``attempt`` goes into the names of files: all attempts at a plan bear its instant, and tasks of two of them may well
+    have equal numbers."""
+
+    reading: SliceContext
+    context: WriteContext
+    slices: tuple[bytes, ...]
+    schema_text: str
+    logs: LogSettings | None = None
+    attempt: int = 0
+
+    @classmethod
+    def of(
+        cls, table: PinnedTable, plan: CompactionPlan, opts: Options, *, attempt: int | None = None
+    ) -> CompactionJob:
+        """The job that carries out a plan on a table as it is now; ``attempt`` is a number at random unless given.
+
+        Raises:
+            UnsupportedTableError: the table keeps a history of its schemas, or merges by a merger that is not
+                registered.
+            ConfigError: options of the files are wrong.
+        """
+        assert plan.instant is not None
+        # the options may be those of the write before it
+        opts = Options.parse({k: v for k, v in opts.items() if k != options.PARTIAL_UPDATE_SCHEMA.key})
+        stored, own = stored_columns(table, "compact")
+        reading = slice_context(table, stored, opts=opts)
+        budget = opts.get_typed(options.COMPACTION_MEMORY)
+        if budget is not None:
+            reading = replace(reading, budget=budget)
+        merging = with_delete_marker(table.config.merging, opts)
+        context = write_context(table.storage, table.config, merging, opts, Operation.UPSERT, plan.instant, own)
+        attempt = secrets.randbits(31) if attempt is None else attempt
+        return cls(
+            reading,
+            replace(context, attempt=f"{attempt:x}"),
+            tuple(map(pickle.dumps, _slices(table, plan))),
+            to_avro(own, table.config.name),
+            context.logs if plan.is_log else None,
+            attempt,
+        )
+
+    def metadata(self, stats: pa.Table) -> CommitMetadata:
+        """Return the metadata of the commit."""
+        return CommitMetadata(self.operation, stats, {"schema": self.schema_text}, compacted=True)
+
+    @property
+    def operation(self) -> str:
+        """The operation as commit metadata names it."""
+        return operation_type(is_log=self.logs is not None)
+
+    def run(self, number: int, task: TaskId) -> list[Stat]:
+        """Compact one slice; returns the stats of the files."""
+        one: FileSlice = pickle.loads(self.slices[number])
+        task = replace(task, attempt=(self.attempt ^ task.attempt) & 0x7FFFFFFF)
+        if self.logs is not None:
+            return compact_logs(self.reading, self.context, task, one, self.logs)
+        return [compact_slice(self.reading, self.context, task, one)]
+
+
+def check_runnable(table: PinnedTable, opts: Options, *, is_log: bool) -> None:
+    """Refuse what `CompactionJob.of` would refuse of any plan, before there is one.
+
+    Raises:
+        UnsupportedTableError, ConfigError: as there.
+    """
+    CompactionJob.of(table, CompactionPlan(is_log=is_log, instant=""), opts)
+
+
+def operation_type(*, is_log: bool) -> str:
+    """The operation of compactions and log compactions as commit metadata names it."""
+    return "LOG_COMPACT" if is_log else "COMPACT"
+
+
+def stored_columns(table: PinnedTable, purpose: str) -> tuple[pa.Schema, pa.Schema]:
+    """The columns that files store, with and without meta columns; ``purpose`` is the verb for what is done with them.
+
+    Raises:
+        UnsupportedTableError: the table has no columns yet, or keeps a history of its schemas.
+    """
+    found = table_schema(table)
+    if found is None:
+        raise UnsupportedTableError(
+            f"the table at {table.storage.root} has no schema yet, so there is nothing to {purpose}"
+        )
+    if found.has_history:
+        raise UnsupportedTableError(
+            f"the table keeps a history of its schemas (schema-on-read evolution), which to {purpose} it would have to "
+            f"go on with; that is not supported yet. Apache Hudi can {purpose} it"
+        )
+    config = table.config
+    dropped = {f.name for f in config.partition_fields} if config.drop_partition_columns else set()
+    stored = pa.schema([f for f in found.schema if f.name not in dropped])
+    return stored, remove_meta_columns(stored)
+
+
+def _slices(table: PinnedTable, plan: CompactionPlan) -> tuple[FileSlice, ...]:
+    """The slices of a plan with the sizes of their files, the largest first, so that the last task is a short one.
+
+    File groups that were replaced since are left out: nobody sees them any more, and the cleaner may have their files.
+    """
+    if table.config.version < 8:
+        files, by_slice = _all_logs(table, plan)
+    else:
+        files, by_slice = list_files(table.storage, plan.partitions)[0], {}
+    gone = _replaced(table)
+    size_of = dict(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True))
+    found = []
+    for row in plan.operations.to_pylist():
+        if (row["partition"], row["file_id"]) in gone:
+            continue
+        base, logs = operation_paths(row)
+        logs = by_slice.get((row["partition"], row["file_id"], row["base_instant"]), logs)
+        sizes = tuple(size_of.get(path, 0) for path in logs)
+        total = sum(sizes) + (size_of.get(base, 0) if base is not None else 0)
+        one = FileSlice(row["partition"], row["file_id"], row["base_instant"], base, logs, sizes)
+        found.append((total, one))
+    return tuple(one for _, one in sorted(found, key=lambda pair: -pair[0]))
+
+
+def _replaced(table: PinnedTable) -> frozenset[tuple[str, str]]:
+    """Partition and id of the file groups that are out of view."""
+    found = replaced_groups(table.active, table.active.timeline)
+    return frozenset(zip(found["partition"].to_pylist(), found["file_id"].to_pylist(), strict=True))
+
+
+def _all_logs(table: PinnedTable, plan: CompactionPlan) -> tuple[pa.Table, dict[tuple[str, str, str], tuple[str, ...]]]:
+    """All log files that the slices of a plan have by now. In version 6 a write that began before the plan was made
+    still adds to them, and so does the rollback of a failed one."""
+    view = FileSystemView.load(table, partitions=plan.partitions)
+    slices = view.all_slices().select(["partition", "file_id", "base_instant", "log_paths"])
+    logs = {
+        (row["partition"], row["file_id"], row["base_instant"]): tuple(row["log_paths"]) for row in slices.to_pylist()
+    }
+    return view.files, logs

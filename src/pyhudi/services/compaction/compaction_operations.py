@@ -1,0 +1,122 @@
+"""Operations of compactions: one for each file slice, as rows of an Arrow table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.file_names import split_paths
+from pyhudi.storage import join_path
+from pyhudi.write.file_group_keys import in_groups
+
+_MIB = 1024 * 1024
+
+OPERATION_SCHEMA = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("base_instant", pa.string()),
+        ("base_file", pa.string()),
+        ("log_files", pa.list_(pa.string())),
+        ("log_bytes", pa.int64()),
+        ("read_mb", pa.int64()),
+        ("write_mb", pa.int64()),
+    ]
+)
+"""One row for each file slice: names of its base file (null: it has none) and of its log files, in the order in which
+they are merged, without folders; the bytes of the logs; whole megabytes (2^20) to be read and, as far as can be
+foretold, written."""
+
+
+def operations_of(slices: pa.Table, excluded: pa.Table, max_file_size: int) -> pa.Table:
+    """The operations that compact all slices with log files, less those of the ``excluded`` file groups.
+
+    ``slices`` has :data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`, ``excluded`` the columns partition and
+    file_id. The base file of a slice that has none is expected to get ``max_file_size`` bytes, as Apache Hudi does.
+    """
+    slices = slices.filter(pc.greater(pc.list_value_length(slices["log_paths"]), 0))
+    if excluded.num_rows and slices.num_rows:
+        slices = slices.filter(pc.invert(in_groups(slices, excluded)))
+    if not slices.num_rows:
+        return OPERATION_SCHEMA.empty_table()
+    base_size = pc.fill_null(slices["base_size"], 0)
+    log_bytes = _sums(slices["log_sizes"])
+    written = pc.if_else(pc.greater(base_size, 0), base_size, max_file_size)
+    columns = [
+        slices["partition"],
+        slices["file_id"],
+        slices["base_instant"],
+        pc.if_else(pc.is_valid(slices["base_path"]), _names(slices["base_path"]), pa.scalar(None, pa.string())),
+        list_names(slices["log_paths"]),
+        log_bytes,
+        pc.divide(pc.add(base_size, log_bytes), _MIB),
+        pc.divide(written, _MIB),
+    ]
+    return pa.Table.from_arrays(columns, schema=OPERATION_SCHEMA)
+
+
+def operation_record(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as the Avro record of a plan."""
+    metrics = {
+        "TOTAL_LOG_FILES": len(row["log_files"]),
+        "TOTAL_IO_MB": row["read_mb"] + row["write_mb"],
+        "TOTAL_IO_READ_MB": row["read_mb"],
+        "TOTAL_LOG_FILES_SIZE": row["log_bytes"],
+        "TOTAL_IO_WRITE_MB": row["write_mb"],
+    }
+    return {
+        "baseInstantTime": row["base_instant"],
+        "deltaFilePaths": list(row["log_files"]),
+        "dataFilePath": row["base_file"],
+        "fileId": row["file_id"],
+        "partitionPath": row["partition"],
+        "metrics": {name: float(value) for name, value in metrics.items()},
+        "bootstrapFilePath": None,
+    }
+
+
+def operation_row(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The Avro record of a plan as a row. Of paths, which old releases wrote, only the names count."""
+    metrics = record["metrics"] or {}
+    base = record["dataFilePath"]
+    return {
+        "partition": record["partitionPath"] or "",
+        "file_id": record["fileId"],
+        "base_instant": record["baseInstantTime"],
+        "base_file": base.rpartition("/")[2] if base else None,
+        "log_files": [name.rpartition("/")[2] for name in record["deltaFilePaths"] or ()],
+        "log_bytes": int(metrics.get("TOTAL_LOG_FILES_SIZE", 0)),
+        "read_mb": int(metrics.get("TOTAL_IO_READ_MB", 0)),
+        "write_mb": int(metrics.get("TOTAL_IO_WRITE_MB", 0)),
+    }
+
+
+def operation_paths(row: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
+    """The paths of an operation's base file and log files, relative to the table's root."""
+    folder, base = row["partition"], row["base_file"]
+    logs = tuple(join_path(folder, name) for name in row["log_files"])
+    return (None if base is None else join_path(folder, base)), logs
+
+
+def _names(paths: pa.ChunkedArray) -> pa.Array:
+    return split_paths(pc.fill_null(paths, ""))[1]
+
+
+def list_names(lists: pa.ChunkedArray) -> pa.Array:
+    """The names of files in lists of paths."""
+    flat = lists.combine_chunks()
+    counts = pc.list_value_length(flat).to_numpy()
+    offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, split_paths(flat.flatten())[1])
+
+
+def _sums(lists: pa.ChunkedArray) -> pa.Array:
+    """The sum of each of the lists, none of which is empty."""
+    flat = lists.combine_chunks()
+    starts = np.append(0, np.cumsum(pc.list_value_length(flat).to_numpy()))[:-1].astype(np.int64)
+    values = flat.flatten().to_numpy()
+    return pa.array(np.add.reduceat(values, starts).astype(np.int64))

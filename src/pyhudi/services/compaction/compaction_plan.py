@@ -1,0 +1,159 @@
+"""Compaction plans: what a compaction or log compaction is going to do, as a value, as bytes, and for people."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.services.compaction.compaction_operations import OPERATION_SCHEMA, operation_record, operation_row
+from pyhudi.timeline.action_metadata import decode_record, encode_record
+from pyhudi.timeline.instant import Action, State
+
+PLAN_VERSION = 2
+"""The version of plans whose operations name files without folders."""
+_LOG_COMPACTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
+_SHOWN = 20
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """The file slices that a compaction, or with ``is_log`` a log compaction, works on.
+
+    ``operations`` has :data:`pyhudi.services.compaction.compaction_operations.OPERATION_SCHEMA`. ``instant`` is None
+    while the plan is not on the timeline, ``state`` how far it has come there. ``reason`` says why it is due, or is
+    not. ``missing`` are partitions in which something was left for the next plan.
+    """
+
+    operations: pa.Table = field(default_factory=OPERATION_SCHEMA.empty_table)
+    is_log: bool = False
+    instant: str | None = None
+    state: State | None = None
+    reason: str = ""
+    missing: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return int(self.operations.num_rows)
+
+    @property
+    def action(self) -> str:
+        """The action of the timeline."""
+        return Action.LOG_COMPACTION if self.is_log else Action.COMPACTION
+
+    @property
+    def partitions(self) -> list[str]:
+        """The partitions in which file slices are compacted, sorted."""
+        found: list[str] = pc.unique(self.operations["partition"]).to_pylist()
+        return sorted(found)
+
+    @property
+    def num_log_files(self) -> int:
+        """Number of log files that are merged."""
+        return int(pc.sum(pc.list_value_length(self.operations["log_files"])).as_py() or 0)
+
+    @property
+    def log_bytes(self) -> int:
+        """Size of these log files, in bytes."""
+        return int(pc.sum(self.operations["log_bytes"]).as_py() or 0)
+
+    def scheduled(self, instant: str) -> CompactionPlan:
+        """Return the same plan, on the timeline."""
+        return replace(self, instant=instant, state=State.REQUESTED)
+
+    def encode(self, version: int) -> bytes:
+        """The requested file of the timeline, for a table of that version."""
+        strategy = {"compactorClassName": _LOG_COMPACTOR, "strategyParams": {}, "version": 1}
+        record: dict[str, Any] = {
+            "operations": [operation_record(row) for row in self.operations.to_pylist()],
+            "extraMetadata": {} if version >= 8 else None,
+            "version": PLAN_VERSION,
+            "strategy": strategy if self.is_log else None,
+            "preserveHoodieMetadata": self.is_log,
+        }
+        if version >= 8:
+            record["missingSchedulePartitions"] = list(self.missing)
+        return encode_record(self.action, State.REQUESTED, record, version)
+
+    @classmethod
+    def decode(cls, action: str, instant: str, state: State, data: bytes) -> CompactionPlan:
+        """A plan from the timeline.
+
+        Raises:
+            FormatError: the bytes are no whole plan.
+        """
+        record = decode_record(action, State.REQUESTED, data)
+        rows = [operation_row(operation) for operation in record["operations"] or ()]
+        return cls(
+            pa.Table.from_pylist(rows, schema=OPERATION_SCHEMA),
+            is_log=action == Action.LOG_COMPACTION,
+            instant=instant,
+            state=state,
+            missing=tuple(record.get("missingSchedulePartitions") or ()),
+        )
+
+    # --- showing -----------------------------------------------------------------------------------------------------
+
+    def _title(self) -> str:
+        kind = "log compaction" if self.is_log else "compaction"
+        if self.instant is not None and self.state is not None:
+            return f"{kind} {self.instant}, {self.state.value.lower()}"
+        return f"{kind}, not scheduled"
+
+    def _summary(self) -> str:
+        if not len(self):
+            return "nothing to do"
+        io = pc.sum(pc.add(self.operations["read_mb"], self.operations["write_mb"])).as_py()
+        return (
+            f"{len(self):,} file slices in {len(self.partitions):,} partitions, {self.num_log_files:,} log files of "
+            f"{_size(self.log_bytes)}, about {io:,} MiB to read and write"
+        )
+
+    def _rows(self) -> list[tuple[str, str, str, str, str]]:
+        return [
+            (
+                row["partition"] or "(no partition)",
+                row["file_id"],
+                row["base_instant"] if row["base_file"] else f"{row['base_instant']} (logs only)",
+                f"{len(row['log_files']):,}",
+                _size(row["log_bytes"]),
+            )
+            for row in self.operations.slice(0, _SHOWN).to_pylist()
+        ]
+
+    def _more(self) -> str:
+        left = len(self) - _SHOWN
+        return f"… and {left:,} more" if left > 0 else ""
+
+    def __repr__(self) -> str:
+        lines = [f"{self._title()}: {self._summary()}"]
+        if self.reason:
+            lines.append(f"  {self.reason}")
+        rows = self._rows()
+        if rows:
+            table = [_COLUMNS, *rows]
+            widths = [max(len(row[i]) for row in table) for i in range(len(_COLUMNS))]
+            lines += ["  " + "  ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)) for row in table]
+        lines += ["  " + self._more()] * bool(self._more())
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th align='left'>{name}</th>" for name in _COLUMNS)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in self._rows()
+        )
+        text = f"<h4>{html.escape(self._title())}</h4><p>{html.escape(self._summary())}</p>"
+        if self.reason:
+            text += f"<p>{html.escape(self.reason)}</p>"
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{self._more()}</p>"
+        return text + table if len(self) else text
+
+
+_COLUMNS = ("partition", "file group", "base instant", "log files", "log size")
+
+
+def _size(n: int) -> str:
+    return f"{n:,} B" if n < 1024 else f"{n / 1024:,.1f} KiB" if n < _MIB else f"{n / _MIB:,.1f} MiB"

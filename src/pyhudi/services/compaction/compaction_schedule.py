@@ -1,0 +1,177 @@
+"""Planning compactions and log compactions, and putting the plans on the timeline for whoever runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import TableType
+from pyhudi.errors import FormatError, UnsupportedTableError
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.services.compaction.compaction_job import check_runnable
+from pyhudi.services.compaction.compaction_operations import operations_of
+from pyhudi.services.compaction.compaction_plan import CompactionPlan
+from pyhudi.services.compaction.compaction_strategies import Limits, choose, named_strategies
+from pyhudi.services.compaction.compaction_triggers import Due, compaction_due, log_compaction_due
+from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Action, State, instant_of_millis
+from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.transaction.conflict_resolution import GROUP_SCHEMA, pending_clustering_groups
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.rollback.rollback_failed import FailedWrites, newest, refuse_pending_restore
+from pyhudi.write.write_settings import max_file_size
+
+if TYPE_CHECKING:
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.table.meta_client import TableMetaClient
+
+
+def pending_plans(active: ActiveTimeline, action: str) -> list[CompactionPlan]:
+    """The plans of pending compactions or log compactions, oldest first.
+
+    Raises:
+        CorruptInstantError: a plan cannot be read.
+    """
+    plans = []
+    for instant in active.timeline.pending().of_actions(action):
+        data = active.read_state(instant, State.REQUESTED)
+        try:
+            plans.append(CompactionPlan.decode(action, instant.requested, instant.state, data))
+        except FormatError as e:
+            requested = active.in_state(instant, State.REQUESTED)
+            assert requested is not None
+            raise active.corrupt(requested, e) from e
+    return plans
+
+
+def make_plan(
+    client: TableMetaClient, opts: Options, *, is_log: bool = False, only_if_due: bool = False
+) -> CompactionPlan:
+    """Make a plan without writing it. The plan is empty when there is nothing to do, with ``only_if_due`` also when the
+    trigger says that it is too early.
+
+    Raises:
+        UnsupportedTableError: the table is no merge-on-read table.
+        ConfigError: the strategy cannot be had, or does not fit the table's partitions.
+    """
+    check_compactable(client.config)
+    active = client.active_timeline()
+    now = instant_of_millis(int(datetime.now().timestamp() * 1000), client.config.timezone)
+    return _planner(client, opts, is_log=is_log, only_if_due=only_if_due)(active, now)
+
+
+def schedule(
+    client: TableMetaClient, opts: Options, *, is_log: bool = False, only_if_due: bool = False, to_run: bool = False
+) -> CompactionPlan:
+    """Make a plan, as `make_plan` does, and put it on the timeline unless it is empty.
+
+    Another process may carry it out, with mergers or by a release that this one does not have. If it is ``to_run`` in
+    this one, what cannot be run here is refused before there is a plan.
+
+    The table's lock is held meanwhile: what has completed before the plan's instant is in the plan, what completes
+    later belongs to the slices that the compaction opens.
+
+    Raises:
+        UnsupportedTableError: as `make_plan`; ``to_run``: as `CompactionJob.of`.
+        LockError: the table's lock could not be taken.
+        TransactionError: a restore is pending.
+    """
+    check_compactable(client.config)
+    client = client.reload()
+    client.config.check_writable()
+    planner = _planner(client, opts, is_log=is_log, only_if_due=only_if_due)
+    lock = make_lock_provider(client.storage, opts)
+    generator = InstantGenerator(client.storage, opts, client.config.timezone, lock=lock)
+    with generator.reserve() as slot:
+        active = client.active_timeline()
+        refuse_pending_restore(active)
+        last = newest(active)
+        now = instant_of_millis(int(datetime.now().timestamp() * 1000), client.config.timezone)
+        plan = planner(active, max(now, last or ""))
+        if not len(plan):
+            return plan
+        if to_run:
+            check_runnable(PinnedTable(client.storage, client.config, active), opts, is_log=is_log)
+        instant = slot.take(last)
+        lock.ensure_held()
+        active.create_requested(plan.action, instant, plan.encode(client.config.version))
+        return plan.scheduled(instant)
+
+
+def check_compactable(config: TableConfig) -> None:
+    """Refuse tables that have no log files."""
+    if config.table_type is not TableType.MERGE_ON_READ:
+        raise UnsupportedTableError(
+            f"the table {config.name!r} is of type {config.table_type}, which has no log files to compact; compaction "
+            f"is for tables of type {TableType.MERGE_ON_READ}"
+        )
+
+
+def _planner(
+    client: TableMetaClient, opts: Options, *, is_log: bool, only_if_due: bool
+) -> Callable[[ActiveTimeline, str], CompactionPlan]:
+    """Return a function that makes a plan from a timeline; options are checked before the lock is taken."""
+    strategies, limits = named_strategies(opts), Limits.of(opts)
+
+    def plan(active: ActiveTimeline, now: str) -> CompactionPlan:
+        due = log_compaction_due(active, opts) if is_log else compaction_due(active.timeline, now, opts)
+        reason = _why(due, active, Action.LOG_COMPACTION if is_log else Action.COMPACTION)
+        blocked = _blocked_by(client.config, active, opts)
+        if blocked is not None:
+            return CompactionPlan(is_log=is_log, reason=blocked)
+        if only_if_due and not due:
+            return CompactionPlan(is_log=is_log, reason=f"not due: {due.reason}")
+        found = _candidates(client, active, opts, is_log=is_log)
+        if not found.num_rows:
+            reason = f"no log files are left to merge; {reason}"
+        if is_log:
+            return CompactionPlan(found, is_log=True, reason=reason)
+        chosen = choose(strategies, found, limits)
+        missing = chosen.left_out if limits.names_left_out else ()
+        return CompactionPlan(chosen.operations, reason=reason, missing=missing)
+
+    return plan
+
+
+def _why(due: Due, active: ActiveTimeline, action: str) -> str:
+    """Reason for a plan at this time, and the plans that exist already: these are carried out before it."""
+    why = f"due: {due.reason}" if due else f"asked for; by itself not due yet: {due.reason}"
+    planned = [instant.requested for instant in active.timeline.pending().of_actions(action)]
+    return f"{why}; planned before, and pending: {', '.join(planned)}" if planned else why
+
+
+def _candidates(client: TableMetaClient, active: ActiveTimeline, opts: Options, *, is_log: bool) -> pa.Table:
+    """All slices that can be compacted, as OPERATION_SCHEMA: those that no other plan works on."""
+    plans = pending_plans(active, Action.COMPACTION)
+    if is_log:
+        plans += pending_plans(active, Action.LOG_COMPACTION)
+    taken = [plan.operations.select(["partition", "file_id"]) for plan in plans]
+    taken.append(pending_clustering_groups(active).select(["partition", "file_id"]))
+    table = PinnedTable(client.storage, client.config, active)
+    found = operations_of(
+        FileSystemView.load(table).latest_slices(),
+        pa.concat_tables([table.cast(GROUP_SCHEMA) for table in taken]),
+        max_file_size(opts, client.config.base_file_format),
+    )
+    if is_log and found.num_rows:
+        least = opts.get_typed(options.LOG_COMPACTION_BLOCKS_THRESHOLD)
+        found = log_compaction_candidates(table, found, least)
+    return found
+
+
+def _blocked_by(config: TableConfig, active: ActiveTimeline, opts: Options) -> str | None:
+    """Reason why nothing can be planned. In version 6 the name of a log file tells its slice, so a write that has begun
+    goes to slices that the compaction would end; where several may write at a time, writers check that themselves."""
+    if config.version >= 8 or FailedWrites.of(opts) is not FailedWrites.EAGER:
+        return None
+    services = (Action.COMPACTION, Action.LOG_COMPACTION)
+    first = next((i for i in active.timeline.pending().writes() if i.action not in services), None)
+    if first is None:
+        return None
+    return f"{first} is under way, and in a table of version {config.version} nothing can be planned beside a write"

@@ -1,0 +1,40 @@
+"""File slices worth a log compaction: those with many log blocks, by the blocks' headers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyhudi.merge.logs.log_file_pool import LogFiles
+from pyhudi.merge.logs.valid_log_blocks import valid_blocks
+from pyhudi.read.execute.merged_reader import block_view
+from pyhudi.services.compaction.compaction_operations import operation_paths
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned_table import PinnedTable
+
+_SCAN_THREADS = 8
+
+
+def log_compaction_candidates(table: PinnedTable, operations: pa.Table, least: int) -> pa.Table:
+    """Return the operations whose slices have at least the given number of log files, or blocks that count.
+
+    Slices with partial updates are left out: what such a block does not say is to be looked up in the base file, and a
+    block of whole records would say that it is null.
+
+    Raises:
+        FormatError: a log file is damaged.
+    """
+    view = block_view(table)
+
+    def is_worth(row: Mapping[str, Any]) -> bool:
+        with LogFiles(table.storage) as logs:
+            blocks = valid_blocks(logs.blocks(operation_paths(row)[1]), view)
+        enough = max(len(row["log_files"]), len(blocks)) >= least
+        return enough and not any(block.is_partial for block in blocks)
+
+    with ThreadPoolExecutor(_SCAN_THREADS) as pool:
+        return operations.filter(pa.array(list(pool.map(is_worth, operations.to_pylist())), pa.bool_()))

@@ -1,0 +1,281 @@
+"""Execution of index plans: builds of the completed data, while writers go on and maintain the indexes.
+
+The table's lock is held twice, for moments: to announce the partitions, with their file groups, and to publish them.
+What is completed in between is told to the partitions by the writes themselves; if one has not, as it knew nothing of
+them, they are begun anew. Whoever takes up a plan first undoes
+what an earlier attempt left; an attempt that fails undoes itself, and leaves the plan.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.config import Options, options
+from pyhudi.errors import ConfigError, ConflictError, InstantNotFoundError, NotFoundError
+from pyhudi.metadata.file_groups.delta_files import begin, publish
+from pyhudi.metadata.indexes.index_declarations import declare_partitions
+from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.writer.async_index import begin_index_build, files_exist, is_in_use, rollback_index_build
+from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
+from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
+from pyhudi.services.indexing.catch_up import MissedUpdateDetector, was_written_since
+from pyhudi.services.indexing.index_builder import IndexResult, LockedTable, lock_table
+from pyhudi.services.indexing.index_preparation import Prepared, Preparer, prepare
+from pyhudi.services.indexing.index_requests import request_of, wanted_options
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.index_plan import IndexPlan, encode_built, last_contiguous_write, pending_index_plans
+from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.write_gate import Claim
+from pyhudi.transaction.action_start import new_heartbeat
+from pyhudi.transaction.foreign_plans import refuse_while_alive
+from pyhudi.transaction.rollback.rollback_failed import FailedWrites
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.meta_client import TableMetaClient
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.heartbeat import Heartbeat
+
+_TRIES = 3
+"""Number of times that base files are written while writers go on; the last time excludes other writers."""
+
+_log = logging.getLogger(__name__)
+
+
+def run_index(
+    client: TableMetaClient,
+    opts: Options,
+    preparer: Callable[[], Preparer],
+    *,
+    instant: str | None = None,
+    dry_run: bool = False,
+    stats_reader: FileStatsReader = LOCAL,
+) -> IndexResult:
+    """Carry out the pending plans of indexes, oldest first, or only the one of ``instant``; ``preparer`` is asked for
+    what is needed for indexes that an engine builds, ``stats_reader`` reads files for the others. With ``dry_run``
+    nothing is done.
+
+    Raises:
+        InstantNotFoundError: no such plan is pending.
+        ConflictError: another process took this attempt for dead, or a write could not keep the index.
+        BusyError: somebody else is carrying out a plan.
+        UnsupportedTableError: a plan names an index that is not built here, or that the table cannot have.
+        ConfigError: what an index needs is not there.
+        TransactionError: a restore is pending.
+    """
+    if not is_enabled(opts):
+        raise ConfigError(f"{options.METADATA_ENABLE.key} is false: the table would have no metadata table to index it")
+    plans = pending_index_plans(client.active_timeline())
+    if instant is not None:
+        plans = [plan for plan in plans if plan.instant == instant]
+        if not plans:
+            raise InstantNotFoundError(f"no indexing {instant!r} is pending in the table at {client.storage.root}")
+    if not plans:
+        return IndexResult(reason="no index is planned")
+    if dry_run:
+        return IndexResult(tuple(partition for plan in plans for partition in plan.partitions))
+    built: list[str] = []
+    for plan in plans:
+        built += _Attempt(client, opts, plan, preparer, stats_reader).run()
+    return IndexResult(tuple(built), "" if built else "the table has what was planned")
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A plan that was taken up: what is to be written, and who hears what writes tell meanwhile."""
+
+    prepared: list[Prepared]
+    missed_updates: MissedUpdateDetector
+    entry: Instant
+
+    def verify(self, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> None:
+        """Check that the table can still have what was built.
+
+        Raises:
+            UnsupportedTableError: it cannot.
+        """
+        for one in self.prepared:
+            if one.verify is not None:
+                one.verify(stats, data)
+
+
+class _Attempt:
+    """Attempt at running a plan."""
+
+    def __init__(
+        self,
+        client: TableMetaClient,
+        opts: Options,
+        plan: IndexPlan,
+        preparer: Callable[[], Preparer],
+        stats_reader: FileStatsReader = LOCAL,
+    ) -> None:
+        assert plan.instant is not None
+        self._client, self._plan, self._preparer, self._stats_reader = client, plan, preparer, stats_reader
+        self._storage: Storage = client.storage
+        self._instant = plan.instant
+        self._token = f"{secrets.randbits(31):x}"
+        self._claim = Claim(client.storage, plan.instant, self._token)
+        self._heartbeat: Heartbeat | None = None
+        self._requests = [request_of(client.storage, client.config, name) for name in plan.partitions]
+        for request in self._requests:
+            opts = opts.merged(wanted_options(request, opts))
+        self._opts = opts
+
+    def run(self) -> Sequence[str]:
+        """Build the partitions of the plan; returns those that were built."""
+        try:
+            return self._build()
+        except BaseException:
+            with contextlib.suppress(Exception):  # what went wrong first is what the caller has to know
+                self._give_up()
+            raise
+        finally:
+            if self._heartbeat is not None:
+                self._heartbeat.stop()
+
+    def _build(self) -> Sequence[str]:
+        with lock_table(self._client, self._opts, self._stats_reader) as table:
+            begun = self._begin(table)
+        for left in reversed(range(_TRIES)):
+            if begun is None:
+                return ()
+            stats = _written(begun)
+            data = self._client.active_timeline()
+            if stats is not None:  # what is known before needs no look while others wait
+                begun.missed_updates.missed(data, metadata_timeline(self._storage, self._client.config.version))
+                begun.verify(stats, data)
+            with lock_table(self._client, self._opts, self._stats_reader) as table:
+                self._refuse_if_superseded(table)
+                self._refuse_if_gone(table, begun)
+                own = metadata_timeline(table.storage, table.config.version)
+                if (
+                    stats is not None
+                    and files_exist(table.storage, stats)
+                    and not begun.missed_updates.missed(table.data, own)
+                ):
+                    self._check(table, begun)
+                    if table.data.timeline.completed().writes() != data.timeline.completed().writes():
+                        begun.verify(stats, table.data)
+                    return self._publish(table, begun, stats)
+                begun = self._begin(table, anew=True)
+                if begun is not None and not left:  # nobody writes now, so nothing can be missed
+                    table = replace(table, config=TableConfig.load(table.storage))
+                    return self._publish(table, begun, [stat for one in begun.prepared for stat in one.write()])
+        return ()
+
+    def _begin(self, table: LockedTable, *, anew: bool = False) -> _Begun | None:
+        """Announce the partitions; None if there is nothing to be done any more."""
+        storage, data, mine = table.storage, table.data, self._heartbeat is not None
+        entry = data.timeline.find(self._instant, Action.INDEXING)
+        if entry is None or entry.is_completed:
+            return None
+        several = FailedWrites.of(self._opts) is not FailedWrites.EAGER
+        if several and entry.state is State.INFLIGHT and not mine:
+            refuse_while_alive(storage, entry, self._opts)
+        config = rollback_index_build(storage, table.config, self._instant, self._plan.partitions)
+        config = build_enabled_partitions(table.metadata_context(), config, only_if_none=True)
+        left = [r for r in self._requests if r.partition not in config.metadata_partitions]
+        if not left or is_in_use(storage, config, self._instant, self._plan.partitions):
+            data.delete_pending(self._instant, Action.INDEXING)
+            return None
+        now = replace(table, config=config)
+        for request in left:
+            request.check(storage, config, now.schema)
+        preparer = self._preparer() if any(request.needs_spark for request in left) else None
+        own = metadata_timeline(storage, config.version)
+        anew = anew or was_written_since(own, self._instant, self._plan.partitions)
+        instant = table.completion() if anew else self._instant
+        prepared = prepare(now, left, instant, preparer)
+        if instant != self._instant:
+            entry = self._renew(now, instant)
+        if entry.state is State.REQUESTED:
+            entry = data.to_inflight(entry)
+        self._claim.take()
+        if several and self._heartbeat is None:
+            self._heartbeat = new_heartbeat(storage, self._instant, self._opts)
+            self._heartbeat.start()
+        definitions = {one.partition: one.definition for one in prepared if one.definition is not None}
+        begin_index_build(storage, config, self._instant, {p.partition: p.groups for p in prepared}, definitions)
+        return _Begun(prepared, MissedUpdateDetector(data.timeline, [one.partition for one in prepared]), entry)
+
+    def _renew(self, table: LockedTable, instant: str) -> Instant:
+        """Replace the plan on the timeline by one of a new instant; returns that."""
+        content = replace(self._plan, instant=instant).encode(table.config.version)
+        entry = table.data.create_requested(Action.INDEXING, instant, content)
+        table.data.delete_pending(self._instant, Action.INDEXING)
+        self._claim.release()
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+            self._heartbeat = None
+        self._instant, self._claim = instant, Claim(self._storage, instant, self._token)
+        return entry
+
+    def _publish(self, table: LockedTable, begun: _Begun, stats: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+        storage, config, data = table.storage, table.config, table.data
+        partitions = [one.partition for one in begun.prepared]
+        active = metadata_timeline(storage, config.version)
+        entry = begin(active, self._instant)
+        completed_at = table.completion() if config.version >= 8 else None
+        publish(active, entry, stats, config.version, completed_at, operation="BULK_INSERT_PREPPED")
+        upto = last_contiguous_write(data) or self._plan.upto
+        content = encode_built(partitions, max(upto, self._plan.upto), config.version)
+        data.complete(begun.entry, content, table.completion() if config.version >= 8 else None)
+        declare_partitions(storage, config, partitions)
+        self._claim.release()
+        return partitions
+
+    def _check(self, table: LockedTable, begun: _Begun) -> None:
+        """Check that the table can still have the indexes.
+
+        Raises:
+            ConfigError, UnsupportedTableError: it cannot, by what others have done meanwhile.
+        """
+        built = {one.partition for one in begun.prepared}
+        for request in self._requests:
+            if request.partition in built:
+                request.check(table.storage, table.config, table.schema)
+
+    def _refuse_if_gone(self, table: LockedTable, begun: _Begun) -> None:
+        partitions = {one.partition for one in begun.prepared}
+        gone = sorted(partitions - set(table.config.metadata_partitions_inflight))
+        if gone:
+            raise ConflictError(
+                f"{', '.join(gone)} went out of the metadata table while being built, by a write that could not keep "
+                "it up to date, or that built the metadata table anew; run the plan again"
+            )
+
+    def _give_up(self) -> None:
+        """Revert to the plan as it was before."""
+        with lock_table(self._client, self._opts, self._stats_reader) as table:
+            entry = table.data.timeline.find(self._instant, Action.INDEXING)
+            if entry is None or entry.is_completed or not self._claim.is_mine():
+                return
+            rollback_index_build(table.storage, table.config, self._instant, self._plan.partitions)
+            inflight = table.data.in_state(entry, State.INFLIGHT)
+            if inflight is not None:
+                table.data.delete(inflight)
+            self._claim.release()
+
+    def _refuse_if_superseded(self, table: LockedTable) -> None:
+        entry = table.data.timeline.find(self._instant, Action.INDEXING)
+        if entry is None or entry.state is not State.INFLIGHT or not self._claim.is_mine():
+            raise ConflictError(
+                f"the indexing {self._instant} is not this attempt's any more: another process took it for dead, or "
+                "dropped the index. With several processes at work set "
+                "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL"
+            )
+
+
+def _written(begun: _Begun) -> list[Mapping[str, Any]] | None:
+    """Write the base files; returns their write stats. None: files of the table were cleaned away meanwhile."""
+    try:
+        return [stat for one in begun.prepared for stat in one.write()]
+    except NotFoundError as gone:
+        _log.info("the index is begun anew: %s", gone)
+        return None

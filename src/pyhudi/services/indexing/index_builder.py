@@ -1,0 +1,170 @@
+"""Builds and drops indexes of the metadata table outside of any write, under the table's lock.
+
+Nobody commits meanwhile, so an index that is built of what the timeline has completed is whole when it is declared. A
+write that is pending then keeps the index up to date when it commits, or takes it out of use if it cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.config import Options, options
+from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.metadata.indexes.index_declarations import declare_partitions, drop_partitions
+from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY
+from pyhudi.metadata.metadata_layout import RECORD_INDEX
+from pyhudi.metadata.writer.async_index import cancel_index_plans
+from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
+from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
+from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.services.indexing.index_requests import IndexRequest, indexes_of, partitions_to_drop, wanted_options
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.index_plan import pending_index_plans
+from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.timeline.timeline_layout import Layout
+from pyhudi.transaction.action_start import current_config
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.rollback.rollback_failed import newest, refuse_pending_restore
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.table.meta_client import TableMetaClient
+
+Builder = Callable[["LockedTable", IndexRequest], "TableConfig"]
+"""Builds the record index, a secondary index or an expression index by an engine; returns the table's configuration. A
+record index is declared then, the others are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexResult:
+    """Result of an index build or drop, or with ``dry_run`` its preview: the ``partitions`` of the metadata table that
+    are built or dropped; none, with a ``reason``, if there is nothing to do."""
+
+    partitions: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LockedTable:
+    """A table whose lock is held: its configuration and timeline as they are now. ``completion`` gives a new time,
+    ``stats_reader`` reads the table's files."""
+
+    storage: Storage
+    config: TableConfig
+    opts: Options
+    data: ActiveTimeline
+    completion: Callable[[], str]
+    stats_reader: FileStatsReader = LOCAL
+
+    def metadata_context(self) -> MetadataWriteContext:
+        """Context of changes to the metadata table."""
+        return MetadataWriteContext(self.storage, self.opts, self.data, self.completion, self.stats_reader)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns; none before its first write."""
+        found = table_schema(PinnedTable(self.storage, self.config, self.data))
+        return pa.schema([]) if found is None else found.schema
+
+
+@contextmanager
+def lock_table(client: TableMetaClient, opts: Options, stats_reader: FileStatsReader = LOCAL) -> Iterator[LockedTable]:
+    """Hold the table's lock.
+
+    Raises:
+        LockError: it could not be taken.
+        TransactionError: a restore is pending.
+    """
+    storage = client.storage
+    lock = make_lock_provider(storage, opts)
+    with InstantGenerator(storage, opts, client.config.timezone, lock=lock).reserve() as slot:
+        config = current_config(storage, client.config)
+        data = ActiveTimeline.load(storage, Layout.of(config.properties))
+        refuse_pending_restore(data)
+        yield LockedTable(storage, config, opts, data, lambda: slot.take(newest(data)), stats_reader)
+
+
+def build_index(
+    client: TableMetaClient,
+    opts: Options,
+    request: IndexRequest,
+    builder: Builder | None,
+    *,
+    if_not_exists: bool,
+    dry_run: bool,
+    stats_reader: FileStatsReader = LOCAL,
+) -> IndexResult:
+    """Build an index; ``builder`` is asked for those that an engine builds, ``stats_reader`` reads files for the
+    others.
+
+    Raises:
+        ConfigError: there is such an index, or what was asked for makes no sense.
+        UnsupportedTableError: the table cannot have it.
+    """
+    if not is_enabled(opts):
+        raise ConfigError(f"{options.METADATA_ENABLE.key} is false: the table would have no metadata table to index it")
+    with lock_table(client, opts.merged(wanted_options(request, opts)), stats_reader) as table:
+        taken = existing_index(table, request.partition)
+        if taken is not None:
+            if if_not_exists:
+                return IndexResult(reason=taken)
+            raise ConfigError(f"{taken}; drop it first, or say if_not_exists=True")
+        request.check(table.storage, table.config, table.schema)
+        if dry_run:
+            return IndexResult((request.partition,))
+        return IndexResult(tuple(_build(table, request, builder)))
+
+
+def existing_index(table: LockedTable, partition: str) -> str | None:
+    """Return the reason why an index cannot be made (it exists, or it is planned); None if there is none."""
+    if partition in table.config.metadata_partitions:
+        return f"the table has the index {partition} already"
+    plan = next((p for p in pending_index_plans(table.data) if partition in p.partitions), None)
+    if plan is None:
+        return None
+    return f"the index {partition} is planned already, by the indexing {plan.instant}, which run_index carries out"
+
+
+def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -> Sequence[str]:
+    storage, before = table.storage, table.config
+    config = build_enabled_partitions(table.metadata_context(), before, only_if_none=request.needs_spark)
+    if request.needs_spark:
+        assert builder is not None
+        at = replace(table, config=config)
+        if request.kind == SECONDARY and RECORD_INDEX not in config.metadata_partitions:
+            request.check(storage, config, table.schema)  # it went along with a metadata table that was broken
+        config = builder(at, request)
+    definition = request.definition(config.version)
+    if definition is not None:
+        config = declare_partitions(storage, config, [request.partition], {request.partition: definition})
+    if request.partition not in config.metadata_partitions:
+        raise UnsupportedTableError(f"{request.kind} cannot be kept of this table: no columns are known of it yet")
+    return sorted(set(config.metadata_partitions) - set(before.metadata_partitions))
+
+
+def drop_index(client: TableMetaClient, opts: Options, name: str, *, if_exists: bool, dry_run: bool) -> IndexResult:
+    """Take an index out of use, and delete it; or its plan, and what is built of it.
+
+    Raises:
+        ConfigError: there is no such index, or another one needs it.
+    """
+    with lock_table(client, opts) as table:
+        planned = [partition for plan in pending_index_plans(table.data) for partition in plan.partitions]
+        gone = partitions_to_drop(table.storage, table.config, name, planned)
+        if not gone:
+            known = ", ".join(indexes_of(table.storage, table.config)) or "none"
+            if if_exists:
+                return IndexResult(reason=f"the table has no index {name!r}")
+            raise ConfigError(f"the table has no index {name!r}; it has {known}")
+        if not dry_run:
+            cancel_index_plans(table.data, gone)  # first, so that who builds it finds that it is over
+            drop_partitions(table.storage, table.config, gone)
+        return IndexResult(tuple(gone))

@@ -1,0 +1,73 @@
+"""Preparation of partitions of the metadata table that are built while writers go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.metadata.file_groups.delta_files import GroupFiles
+from pyhudi.metadata.indexes.index_definitions import column_stats_definition
+from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS, file_group_ids
+from pyhudi.metadata.writer.file_stats_reader import InitialFileGroups
+from pyhudi.metadata.writer.initialize_partitions import InitialBuild, group_count, table_contents
+from pyhudi.metadata.writer.metadata_writer import columns_to_index
+
+if TYPE_CHECKING:
+    from pyhudi.services.indexing.index_builder import LockedTable
+    from pyhudi.services.indexing.index_requests import IndexRequest
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A partition that is going to be built of what a table holds at one moment.
+
+    ``groups`` are the ids of its file groups; ``definition`` says what it indexes, if that is not said already.
+    ``write`` writes the base files, which takes long, and returns their write stats. ``verify`` looks, with these and a
+    later timeline of the table, whether the table can still have the index after the writes since, and raises
+    UnsupportedTableError if not.
+    """
+
+    partition: str
+    groups: Sequence[str]
+    definition: Mapping[str, Any] | None
+    write: Callable[[], Sequence[Mapping[str, Any]]]
+    verify: Callable[[Sequence[Mapping[str, Any]], ActiveTimeline], None] | None = None
+
+
+Preparer = Callable[["LockedTable", "IndexRequest", str], Prepared]
+"""Prepares an index with as many records as the table has, for an instant; reads no data."""
+
+
+def prepare(
+    table: LockedTable, requests: Sequence[IndexRequest], instant: str, preparer: Preparer | None
+) -> list[Prepared]:
+    """Prepare the indexes that are asked for, of what the timeline of the locked table has completed.
+
+    Raises:
+        UnsupportedTableError: the table cannot have one of them.
+    """
+    storage, config = table.storage, table.config
+    own = [request.partition for request in requests if not request.needs_spark]
+    found = []
+    if own:
+        columns = columns_to_index(table.metadata_context(), config)
+        if not columns.names and {COLUMN_STATS, PARTITION_STATS} & set(own):
+            raise UnsupportedTableError(f"{own[0]} cannot be kept of this table: no columns are known of it yet")
+        first = InitialBuild(table.stats_reader, storage, config, columns, table_contents(storage, config, table.data))
+    for request in requests:
+        partition = request.partition
+        if request.needs_spark:
+            assert preparer is not None
+            found.append(preparer(table, request, instant))
+            continue
+        ids = file_group_ids(partition, group_count(partition, table.opts))
+        definition = None
+        if partition == COLUMN_STATS and config.version >= 8:
+            definition = column_stats_definition(columns.names, config.version)
+        groups = InitialFileGroups(GroupFiles(storage, partition, instant, config.version), ids)
+        found.append(Prepared(partition, ids, definition, partial(first.write, groups)))
+    return found

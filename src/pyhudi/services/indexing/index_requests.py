@@ -1,0 +1,257 @@
+"""Indexes of the metadata table by name: what a request means, and whether the table can have it.
+
+Names are those of Apache Hudi's ``CREATE INDEX`` and ``DROP INDEX``: ``column_stats``, ``partition_stats``,
+``bloom_filters`` and ``record_index`` for those of which a table has one, a name of one's choice for secondary indexes
+and for expression indexes, which are statistics or bloom filters of the values of a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import TableType
+from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.metadata.indexes import expression_index_definition
+from pyhudi.metadata.indexes.expression_index_definition import EXPR, KINDS, ExpressionIndex, expression_definition
+from pyhudi.metadata.indexes.index_definitions import load_definitions
+from pyhudi.metadata.indexes.secondary_index_definition import (
+    SECONDARY,
+    SecondaryIndex,
+    can_be_indexed,
+    is_secondary,
+    partition_of,
+    secondary_definition,
+    secondary_of,
+)
+from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+
+BUILT_IN = (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
+"""Indexes of which a table has at most one."""
+_COLUMNS_KEY = options.METADATA_COLUMN_STATS_COLUMNS.key
+_KINDS = (SECONDARY, *BUILT_IN)
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRequest:
+    """An index that is to be built: its partition of the metadata table, its type, and the columns it is of (none for
+    those that a table has one of); an ``expression`` index is ``given`` by options."""
+
+    partition: str
+    kind: str
+    columns: tuple[str, ...] = ()
+    expression: ExpressionIndex | None = None
+    given: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(
+        cls, name: str | None, columns: Sequence[str], using: str | None, index_options: Mapping[str, str]
+    ) -> IndexRequest:
+        """Parse the arguments of ``build_index``.
+
+        Raises:
+            ConfigError: they mean nothing.
+            UnsupportedTableError: they mean an index that is not built here.
+        """
+        kind = (using or (name if name in BUILT_IN else SECONDARY)).lower()
+        if kind not in _KINDS:
+            raise ConfigError(f"there is no index type {using!r}; there are {', '.join(_KINDS)}")
+        if name is not None and using is None and name not in BUILT_IN and not columns and not index_options:
+            raise ConfigError(
+                f"{name!r} is no index of a whole table, which are {', '.join(BUILT_IN)}; for an index of a column "
+                "say which column"
+            )
+        if EXPR in index_options or (kind in KINDS and columns):
+            return cls._of_expression(name, columns, kind, index_options)
+        if index_options:
+            raise ConfigError(f"an index of type {kind} has no options {', '.join(sorted(index_options))}")
+        if kind != SECONDARY:
+            if name is not None and name != kind:
+                raise ConfigError(f"an index of type {kind} is called {kind}, not {name!r}: a table has one of them")
+            return cls(kind, kind)
+        return cls(partition_of(_named(name, columns, "a secondary index")), kind, tuple(columns))
+
+    @classmethod
+    def _of_expression(
+        cls, name: str | None, columns: Sequence[str], kind: str, index_options: Mapping[str, str]
+    ) -> IndexRequest:
+        if kind not in KINDS:
+            raise ConfigError(f"an expression index is one of {' or '.join(KINDS)}; say which by using=, not {kind!r}")
+        partition = expression_index_definition.partition_of(_named(name, columns, "an expression index"))
+        if EXPR not in index_options:
+            raise ConfigError(
+                f"{kind} of a column is an expression index, which needs index_options={{'{EXPR}': function}}; {kind} "
+                "without columns keeps those of the table"
+            )
+        given = {name: str(value) for name, value in index_options.items()}
+        given[EXPR] = given[EXPR].lower()
+        found = ExpressionIndex.of(partition, kind, columns[0], given)
+        if found.expression.function == expression_index_definition.IDENTITY and kind == COLUMN_STATS:
+            raise ConfigError(f"{kind} of a column itself are those of the table: add it to {_COLUMNS_KEY}")
+        return cls(partition, kind, tuple(columns), found, tuple(given.items()))
+
+    def check(self, storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
+        """Check that the table can have the index.
+
+        Raises:
+            UnsupportedTableError: it cannot.
+            ConfigError: a column is unknown, or what the index needs is not there.
+        """
+        if self.expression is not None:
+            _check_expression(self.expression, config, schema)
+            return
+        if self.kind == PARTITION_STATS and not config.is_partitioned:
+            raise UnsupportedTableError("partition_stats are kept of partitioned tables only; this one has none")
+        if self.kind in (PARTITION_STATS, SECONDARY) and config.version < 8:
+            raise UnsupportedTableError(
+                f"tables of version {config.version} have no {self.kind}; upgrade the table to version 8 or later"
+            )
+        if self.kind == SECONDARY:
+            self._check_secondary(storage, config, schema)
+
+    def _check_secondary(self, storage: Storage, config: TableConfig, schema: pa.Schema) -> None:
+        (column,) = self.columns
+        if column not in schema.names:
+            raise ConfigError(f"there is no column {column!r} to be indexed; the table has {', '.join(schema.names)}")
+        kind = schema.field(column).type
+        if not can_be_indexed(kind):
+            raise UnsupportedTableError(
+                f"column {column!r} is of type {kind}; secondary indexes are built of texts, whole numbers, dates and "
+                "timestamps"
+            )
+        if config.drop_partition_columns and column in {field.name for field in config.partition_fields}:
+            raise UnsupportedTableError(f"column {column!r} is not in the files, only in partition paths")
+        if RECORD_INDEX not in config.metadata_partitions:
+            raise ConfigError(
+                "a secondary index tells record keys, and needs the record index to find them: build that first, "
+                "build_index('record_index')"
+            )
+        definition = load_definitions(storage, config).get(RECORD_INDEX, {})
+        if str((definition.get("indexOptions") or {}).get("isPartitioned", "false")).lower() == "true":
+            raise UnsupportedTableError("a secondary index needs a global record index; this table's is partitioned")
+
+    @property
+    def secondary(self) -> SecondaryIndex:
+        """The secondary index that is asked for."""
+        return SecondaryIndex(self.partition, self.columns[0])
+
+    @property
+    def needs_spark(self) -> bool:
+        """True if its records are as many as the table's, or of values that Spark computes."""
+        return self.kind in (SECONDARY, RECORD_INDEX) or self.expression is not None
+
+    def definition(self, version: int) -> dict[str, Any] | None:
+        """Return its definition in a table of that version, where it is not declared by its builder."""
+        if self.expression is not None:
+            return expression_definition(self.expression, dict(self.given), version)
+        return secondary_definition(self.partition, self.columns[0], version) if self.kind == SECONDARY else None
+
+
+def _named(name: str | None, columns: Sequence[str], what: str) -> str:
+    if not name or not set(name) <= _LETTERS:
+        raise ConfigError(f"{what} needs a name of letters, digits and underscores, not {name!r}")
+    if len(columns) != 1:
+        given = ", ".join(columns) or "none"
+        raise ConfigError(f"{what} is of one column; index {name!r} was given {given}")
+    return name
+
+
+def _check_expression(index: ExpressionIndex, config: TableConfig, schema: pa.Schema) -> None:
+    column = index.expression.column
+    if config.version < 8:
+        raise UnsupportedTableError(
+            f"tables of version {config.version} have no expression indexes; upgrade the table to version 8 or later"
+        )
+    if column not in schema.names:
+        raise ConfigError(f"there is no column {column!r} to be indexed; the table has {', '.join(schema.names)}")
+    if not expression_index_definition.can_be_indexed(index, schema.field(column).type, config.version):
+        raise UnsupportedTableError(
+            f"column {column!r} is of type {schema.field(column).type}: {index.expression} has no {index.kind}"
+        )
+    if not expression_index_definition.can_be_kept(index, config):
+        raise UnsupportedTableError(
+            f"{index.expression} cannot be told from files: column {column!r} is not in them, or a merger makes values "
+            "that are in none"
+        )
+    if index.kind == BLOOM_FILTERS and config.table_type is TableType.MERGE_ON_READ:
+        raise UnsupportedTableError(
+            "Apache Hudi cannot write to merge-on-read tables with bloom filters of an expression, so none are built"
+        )
+
+
+def request_of(storage: Storage, config: TableConfig, partition: str) -> IndexRequest:
+    """The index that a partition of the metadata table is, by its definition if a table may have several of its type.
+
+    Raises:
+        UnsupportedTableError: it is none that is built here, or it has no definition.
+    """
+    if partition in BUILT_IN:
+        return IndexRequest(partition, partition)
+    definition = load_definitions(storage, config).get(partition)
+    if definition is None and (is_secondary(partition) or expression_index_definition.is_expression(partition)):
+        raise UnsupportedTableError(
+            f"the index {partition} is planned, but nothing says of what it is (there is no definition of it in the "
+            "file of index definitions); drop it, and plan it again"
+        )
+    definition = definition or {}
+    secondary = secondary_of(partition, definition, config.version) if is_secondary(partition) else None
+    if secondary is not None:
+        return IndexRequest(partition, SECONDARY, (secondary.column,))
+    found = expression_index_definition.expression_of(partition, definition, config.version)
+    if found is not None and expression_index_definition.is_expression(partition):
+        given = tuple((definition.get("indexOptions") or {}).items())
+        return IndexRequest(partition, found.kind, (found.expression.column,), found, given)
+    raise UnsupportedTableError(
+        f"the index {partition} is of a form that is not built here; Apache Hudi can carry out its plan, or drop the "
+        "index"
+    )
+
+
+def indexes_of(storage: Storage, config: TableConfig) -> list[str]:
+    """The partitions of the metadata table that are indexes, also those that are defined but not in use."""
+    definitions = load_definitions(storage, config) if config.version >= 8 else {}
+    known = {*config.metadata_partitions, *config.metadata_partitions_inflight, *definitions}
+    return sorted(known - {FILES})
+
+
+def partitions_to_drop(storage: Storage, config: TableConfig, name: str, planned: Sequence[str] = ()) -> list[str]:
+    """The partitions of the metadata table that go with the index of that name; none if there is no such index, and
+    none ``planned``.
+
+    Raises:
+        ConfigError: another index needs it.
+    """
+    known = sorted({*indexes_of(storage, config), *planned})
+    found = [p for p in (name, partition_of(name), expression_index_definition.partition_of(name)) if p in known][:1]
+    if found == [COLUMN_STATS] and PARTITION_STATS in known:
+        found.append(PARTITION_STATS)  # made of the same numbers, and built again with them
+    needing = [p for p in known if is_secondary(p)]
+    if found == [RECORD_INDEX] and needing:
+        raise ConfigError(f"record_index is needed by {', '.join(needing)}; drop that first")
+    return found
+
+
+def wanted_options(request: IndexRequest, opts: Options) -> dict[str, str]:
+    """Options by which a write would build this index of those of which a table has one, and no other. A record index
+    is global unless ``opts`` ask for one that knows keys by partition."""
+    column, partition = (
+        option.key for option in (options.METADATA_COLUMN_STATS_ENABLE, options.METADATA_PARTITION_STATS_ENABLE)
+    )
+    records = {options.METADATA_GLOBAL_RECORD_INDEX_ENABLE.key: "true"}
+    asked = {
+        COLUMN_STATS: {column: "true"},
+        PARTITION_STATS: {column: "true", partition: "true"},
+        BLOOM_FILTERS: {options.METADATA_BLOOM_ENABLE.key: "true"},
+        RECORD_INDEX: {} if opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE) else records,
+    }
+    mine = {} if request.expression is not None else asked.get(request.kind, {})
+    return {column: "false", partition: "false", **mine}

@@ -1,0 +1,71 @@
+"""Planning an index that is built while writers go on: the indexing action, put on the timeline for whoever runs it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyhudi.config import Options, options
+from pyhudi.errors import ConfigError
+from pyhudi.metadata.indexes.index_declarations import define_indexes
+from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
+from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
+from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
+from pyhudi.services.indexing.index_builder import LockedTable, existing_index, lock_table
+from pyhudi.services.indexing.index_requests import IndexRequest, wanted_options
+from pyhudi.timeline.index_plan import IndexPlan, last_contiguous_write
+from pyhudi.timeline.instant import Action
+
+if TYPE_CHECKING:
+    from pyhudi.table.meta_client import TableMetaClient
+
+
+def schedule_index(
+    client: TableMetaClient,
+    opts: Options,
+    request: IndexRequest,
+    *,
+    if_not_exists: bool,
+    dry_run: bool,
+    stats_reader: FileStatsReader = LOCAL,
+) -> IndexPlan:
+    """Put the plan of an index on the timeline; nothing is built, and nobody keeps the index up to date, before that is
+    run. A metadata table that is missing, or broken, is built at once; ``stats_reader`` reads files for it.
+
+    Raises:
+        ConfigError: there is such an index, it is planned already, or what was asked for makes no sense.
+        UnsupportedTableError: the table cannot have it.
+    """
+    if not is_enabled(opts):
+        raise ConfigError(f"{options.METADATA_ENABLE.key} is false: the table would have no metadata table to index it")
+    with lock_table(client, opts, stats_reader) as table:
+        taken = existing_index(table, request.partition)
+        if taken is not None:
+            if if_not_exists:
+                return IndexPlan(reason=taken)
+            raise ConfigError(f"{taken}; drop it first, or say if_not_exists=True")
+        request.check(table.storage, table.config, table.schema)
+        upto = last_contiguous_write(table.data)
+        if upto is None:
+            return IndexPlan(reason="the table has no completed write yet, so there is nothing to index")
+        if dry_run:
+            return IndexPlan(_partitions(table, request), upto)
+        asked = replace(table, opts=opts.merged(wanted_options(request, opts)))
+        config = build_enabled_partitions(asked.metadata_context(), table.config, only_if_none=True)
+        if request.partition in config.metadata_partitions:
+            return IndexPlan(reason="the table had no metadata table; it has one now, with this index")
+        definition = request.definition(config.version)
+        if definition is not None:  # first, because a plan alone does not say of what such an index is
+            config = define_indexes(table.storage, config, {request.partition: definition})
+        now = replace(table, config=config)
+        plan = IndexPlan(_partitions(now, request), upto)
+        instant = table.completion()
+        table.data.create_requested(Action.INDEXING, instant, plan.encode(config.version))
+        return plan.scheduled(instant)
+
+
+def _partitions(table: LockedTable, request: IndexRequest) -> tuple[str, ...]:
+    """Partitions to build: statistics of partitions are made along with those of files."""
+    if request.kind == PARTITION_STATS and COLUMN_STATS not in table.config.metadata_partitions:
+        return (COLUMN_STATS, PARTITION_STATS)
+    return (request.partition,)

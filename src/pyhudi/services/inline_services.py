@@ -1,0 +1,199 @@
+"""Services that a write runs or plans after its commit."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import TableType
+from pyhudi.errors import LockError, OptionWithoutEffectWarning, warn
+from pyhudi.services.archival.table_archival import archive_table
+from pyhudi.services.cleaning.cleaner import clean
+from pyhudi.services.clustering.clustering_runner import ClusteringResult, ClusteringRunner, run_all
+from pyhudi.services.clustering.clustering_schedule import pending_plans as pending_clusterings
+from pyhudi.services.clustering.clustering_schedule import schedule as schedule_clustering
+from pyhudi.services.compaction.compaction_runner import CompactionResult, Runner, run_pending
+from pyhudi.services.compaction.compaction_schedule import pending_plans, schedule
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.instant import Action
+
+if TYPE_CHECKING:
+    from pyhudi.config.option import Option
+    from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+    from pyhudi.services.service_result import ServiceResult
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+
+_INLINE: tuple[Option[bool], ...] = (
+    options.COMPACT_INLINE,
+    options.COMPACT_SCHEDULE_INLINE,
+    options.LOG_COMPACTION_INLINE,
+)
+_LEFT_TO_OTHERS = (options.COMPACT_SCHEDULE_INLINE, options.COMPACT_ASYNC)
+_log = logging.getLogger(__name__)
+
+
+def check_inline(config: TableConfig, opts: Options) -> None:
+    """Issue OptionWithoutEffectWarning for inline compaction in a table that has nothing to compact."""
+    if config.table_type is TableType.MERGE_ON_READ:
+        return
+    for option in _INLINE:
+        if opts.get_typed(option):
+            warn(
+                f"{option.key}=true has no effect: the table is of type {config.table_type}, which has no log files",
+                OptionWithoutEffectWarning,
+            )
+
+
+def after_commit(storage: Storage, opts: Options, stats_reader: FileStatsReader) -> tuple[ServiceResult, ...]:
+    """Clean and archive, as far as the options want it and it is due, after a commit.
+
+    `hoodie.clean.automatic` and `hoodie.archive.automatic` are on unless said otherwise. What runs while a write is at
+    work (`services_beside`) is left out. The write is committed by then, whatever happens here, so an error is logged.
+    Set to true, `hoodie.fail.writes.on.inline.table.service.exception` (for archival
+    `hoodie.fail.on.timeline.archiving`) has it raised. A lock that another process holds too long is logged always.
+    """
+    jobs = [job for job in _maintenance(storage, opts, stats_reader) if not job.beside]
+    return tuple(result for result in (job.run() for job in jobs) if result)
+
+
+@contextmanager
+def services_beside(storage: Storage, opts: Options, stats_reader: FileStatsReader) -> Iterator[None]:
+    """Clean and archive in threads while the block, a write, is at work, where the options want it so
+    (`hoodie.clean.async.enabled`, `hoodie.archive.async`); the block ends when they have."""
+    threads = [
+        threading.Thread(target=job.run, daemon=True) for job in _maintenance(storage, opts, stats_reader) if job.beside
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for thread in threads:
+            thread.join()
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A service to run, whether beside the write, and whether its errors are raised."""
+
+    beside: bool
+    fails: bool
+    work: Callable[[], ServiceResult]
+
+    def run(self) -> ServiceResult | None:
+        try:
+            return self.work()
+        except LockError as error:
+            _log.warning("a table service is left to the next write: %s", error)
+        except Exception as error:
+            if self.fails and not self.beside:
+                error.add_note("the write before it is committed; do not run it again")
+                raise
+            _log.warning("the write is not concerned, but a service beside or after it failed: %s", error)
+        return None
+
+
+def _maintenance(storage: Storage, opts: Options, stats_reader: FileStatsReader) -> list[_Job]:
+    if not opts.get_typed(options.TABLE_SERVICES_ENABLED):
+        return []
+    jobs = []
+    if opts.get_typed(options.AUTO_CLEAN):
+
+        def clean_due() -> ServiceResult:
+            return clean(TableMetaClient.open(storage, opts), opts, stats_reader, only_if_due=True)
+
+        fails = _is_set(options.FAIL_ON_INLINE_SERVICE_ERROR, opts)
+        jobs.append(_Job(opts.get_typed(options.CLEAN_ASYNC), fails, clean_due))
+    if opts.get_typed(options.AUTO_ARCHIVE):
+
+        def archive_due() -> ServiceResult:
+            return archive_table(TableMetaClient.open(storage, opts), opts, only_if_due=True)
+
+        fails = _is_set(options.FAIL_ON_ARCHIVING, opts)
+        jobs.append(_Job(opts.get_typed(options.ARCHIVE_ASYNC), fails, archive_due))
+    return jobs
+
+
+def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[CompactionResult, ...]:
+    """Run the services that the options ask for after a commit to a merge-on-read table. `hoodie.compact.inline` runs
+    the plans that are pending and then, when one is due, a new one; it is on by default for batch writes, as in Apache
+    Hudi's data source. `hoodie.compact.schedule.inline` only makes a plan, when none is pending;
+    `hoodie.log.compaction.inline` is the same as the first for log compactions.
+
+    Plans that another writer is carrying out are left to it.
+
+    The write is committed by then, whatever happens here, so an error is logged: who sees one writes the rows again.
+    Set to true, `hoodie.fail.writes.on.inline.table.service.exception` has it raised.
+    """
+    wanted = [option for option in _INLINE if _is_wanted(option, opts)]
+    if not wanted or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
+        return ()
+    results: list[CompactionResult] = []
+    try:
+        client = TableMetaClient.open(storage, opts)
+        if client.config.table_type is not TableType.MERGE_ON_READ:
+            return ()
+        if options.COMPACT_INLINE in wanted:
+            results.append(_run_all(client, opts, runner, is_log=False))
+        elif options.COMPACT_SCHEDULE_INLINE in wanted and not _pending(client):
+            schedule(client, opts, only_if_due=True)
+        if options.LOG_COMPACTION_INLINE in wanted:
+            results.append(_run_all(client, opts, runner, is_log=True))
+    except Exception as error:  # of whatever does the work, too
+        if _is_set(options.FAIL_ON_INLINE_SERVICE_ERROR, opts):
+            error.add_note("the write before it is committed; do not run it again")
+            raise
+        _log.warning("the write is committed, but a service after it failed: %s", error)
+    return tuple(result for result in results if result)
+
+
+def _is_set(option: Option[bool], opts: Options) -> bool:
+    """Return whether a user has set an option to true, whatever its default is."""
+    return opts.is_set(option) and opts.get_typed(option)
+
+
+def cluster_after_commit(storage: Storage, opts: Options, runner: ClusteringRunner) -> ClusteringResult | None:
+    """What the options want clustered after a commit: `hoodie.clustering.inline` runs the plans that are pending or,
+    when one is due, a new one; `hoodie.clustering.schedule.inline` only makes a plan, when one is due and none is
+    pending. Errors, and plans that another writer is carrying out, as in `after_deltacommit`.
+    """
+    inline, planned = opts.get_typed(options.CLUSTERING_INLINE), opts.get_typed(options.CLUSTERING_SCHEDULE_INLINE)
+    if not (inline or planned) or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
+        return None
+    try:
+        client = TableMetaClient.open(storage, opts)
+        if inline:
+            return run_all(client, opts, runner, only_if_due=True, leave_others=True)
+        if not pending_clusterings(client.active_timeline()):
+            schedule_clustering(client, opts, only_if_due=True)
+    except Exception as error:  # of whatever does the work, too
+        if _is_set(options.FAIL_ON_INLINE_SERVICE_ERROR, opts):
+            error.add_note("the write before it is committed; do not run it again")
+            raise
+        _log.warning("the write is committed, but clustering after it failed: %s", error)
+    return None
+
+
+def _is_wanted(option: Option[bool], opts: Options) -> bool:
+    if option is options.COMPACT_INLINE and not opts.is_set(option):
+        return not any(opts.is_set(other) and opts.get_typed(other) for other in _LEFT_TO_OTHERS)
+    return opts.get_typed(option)
+
+
+def _pending(client: TableMetaClient) -> bool:
+    return bool(pending_plans(client.active_timeline(), Action.COMPACTION))
+
+
+def _run_all(client: TableMetaClient, opts: Options, runner: Runner, *, is_log: bool) -> CompactionResult:
+    done = run_pending(client, opts, runner, is_log=is_log, leave_others=True)
+    plan = schedule(client, opts, is_log=is_log, only_if_due=True, to_run=True)
+    if plan.instant is None:
+        return done
+    mine = run_pending(client, opts, runner, is_log=is_log, instant=plan.instant, leave_others=True)
+    return done.and_(mine)

@@ -1,0 +1,245 @@
+"""Restore: takes a table back to the snapshot that a write has left, by undoing all later writes, the last one first.
+
+A restore that died is pending, and nobody can write before it is run again. What it undoes is in its plan; each write
+is undone by a rollback of its own, which is recoverable by itself. In the end the restore has the results of all of
+them, and they leave the timeline.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.config import Options
+from pyhudi.errors import FormatError, InstantNotFoundError, TransactionError
+from pyhudi.metadata.disable_metadata import detach_metadata_table
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.services.retained_history import check_not_cleaned
+from pyhudi.services.rollback import rebuild_metadata, refuse_savepoint, rollback_record
+from pyhudi.services.savepoint import completed_write
+from pyhudi.services.service_result import Phases, ServiceResult
+from pyhudi.timeline.action_metadata import decode_record, encode_record
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.transaction.action_start import current_config
+from pyhudi.transaction.foreign_plans import refuse_while_alive
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.rollback.rollback_failed import FailedWrites, Rollbacks, newest
+
+if TYPE_CHECKING:
+    from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.table.meta_client import TableMetaClient
+
+SERVICE = "restore"
+_REWRITES = ("COMPACT", "LOG_COMPACT", "CLUSTER")
+"""Operations that change no row."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """What a restore undoes: instants with their actions, in the order in which they are undone.
+
+    Attributes:
+        to: the write whose snapshot comes back.
+        targets: requested times and actions, the last write first.
+        instant: None while the plan is not on the timeline.
+    """
+
+    to: str
+    targets: tuple[tuple[str, str], ...] = ()
+    instant: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def encode(self, version: int) -> bytes:
+        """Return the content of ``restore.requested``."""
+        record = {"instantsToRollback": _infos(self.targets), "version": 2, "savepointToRestoreTimestamp": self.to}
+        return encode_record(Action.RESTORE, State.REQUESTED, record, version)
+
+    @classmethod
+    def decode(cls, instant: str, data: bytes) -> RestorePlan:
+        """Read a plan of the timeline.
+
+        Raises:
+            FormatError: the bytes are no whole plan.
+        """
+        record = decode_record(Action.RESTORE, State.REQUESTED, data)
+        targets = tuple((info["commitTime"], info["action"]) for info in record["instantsToRollback"])
+        return cls(record["savepointToRestoreTimestamp"] or "", targets, instant)
+
+
+def plan_restore(table: PinnedTable, to: str) -> RestorePlan:
+    """Return what a restore to the snapshot of a write undoes; nothing is written.
+
+    Raises:
+        InstantNotFoundError: there is no such completed write on the active timeline.
+        TransactionError: cleaning has deleted files of that snapshot, or a savepoint keeps a later write.
+    """
+    active = table.active
+    wanted = completed_write(active, to, table.storage.uri())
+    check_not_cleaned(table, wanted, f"the table cannot be restored to {to}")
+    writes = active.timeline.writes()
+    pending = [i for i in reversed(writes.pending().instants) if i.requested > to]
+    done = [i for i in reversed(writes.completed().by_completion()) if i.order_time > wanted.order_time]
+    done = [i for i in done if i.requested > to or active.commit_metadata(i).operation not in _REWRITES]
+    for target in (*pending, *done):
+        refuse_savepoint(active, target)
+    return RestorePlan(to, tuple((i.requested, i.action) for i in (*pending, *done)))
+
+
+def pending_restore(active: ActiveTimeline) -> RestorePlan | None:
+    """Return the plan of a restore that was begun and not completed.
+
+    Raises:
+        CorruptInstantError: it cannot be read.
+    """
+    entry = active.timeline.pending().of_actions(Action.RESTORE).first
+    if entry is None:
+        return None
+    requested = active.in_state(entry, State.REQUESTED) or entry
+    try:
+        return RestorePlan.decode(entry.requested, active.read(requested))
+    except FormatError as e:
+        raise active.corrupt(requested, e) from e
+
+
+class Restorer:
+    """Restores one table.
+
+    Args:
+        client: the table.
+        opts: options of locks, heartbeats and the metadata table.
+        facts: reads files where the metadata table has to be built anew.
+        progress: told how many writes of how many are undone.
+    """
+
+    def __init__(
+        self,
+        client: TableMetaClient,
+        opts: Options,
+        stats_reader: FileStatsReader,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._client, self._opts, self._stats_reader, self._progress = client, opts, stats_reader, progress
+        self._storage = client.storage
+        lock = make_lock_provider(client.storage, opts)
+        self._generator = InstantGenerator(client.storage, opts, client.config.timezone, lock=lock)
+        self._phases = Phases()
+
+    def plan(self, to: str) -> RestorePlan:
+        """Return what a restore would undo now; nothing is written."""
+        return plan_restore(PinnedTable.of(self._client.reload()), to)
+
+    def run(self, to: str | None = None) -> ServiceResult:
+        """Restore the table to the snapshot of the write ``to``; None goes on with the restore that is pending.
+
+        Raises:
+            InstantNotFoundError: there is no such completed write on the active timeline, or no restore is pending.
+            TransactionError: another restore is pending, cleaning has deleted files of that snapshot, or a savepoint
+                keeps a later write.
+            BusyError: somebody is writing.
+            LockError: the table's lock could not be taken.
+        """
+        with self._generator.lock:
+            with self._phases("plan"):
+                config = current_config(self._storage, self._client.config)
+                active = ActiveTimeline.load(self._storage, config.layout)
+                plan = self._taken_up(active, to) or self._scheduled(active, config, to)
+            begun = time.monotonic()
+            with self._phases("rollback"):
+                # deltas of a metadata table of version 6 bear the instants of rollbacks, which will be gone
+                without = detach_metadata_table(self._storage, config) if config.version < 8 else config
+                entry = active.timeline.find(plan.instant or "", Action.RESTORE)
+                assert entry is not None
+                if entry.state is State.REQUESTED:
+                    entry = active.to_inflight(entry)
+                self._undo(active, Rollbacks(self._storage, without.version, self._generator), plan)
+            with self._phases("metadata"):
+                rebuild_metadata(self._client, self._opts, self._stats_reader, self._generator, config)
+            with self._phases("commit"):
+                files = self._complete(active, entry, plan, int((time.monotonic() - begun) * 1000))
+        assert plan.instant is not None
+        counts = {"instants": len(plan), "files": files}
+        return ServiceResult(SERVICE, self._storage.uri(), (plan.instant,), counts, millis=self._phases.millis).logged()
+
+    # --- steps -------------------------------------------------------------------------------------------------------
+
+    def _taken_up(self, active: ActiveTimeline, to: str | None) -> RestorePlan | None:
+        plan = pending_restore(active)
+        if plan is None and to is None:
+            raise InstantNotFoundError(f"no restore is pending in the table at {self._storage.uri()}")
+        if plan is not None and to not in (None, plan.to):
+            raise TransactionError(
+                f"a restore to {plan.to} (instant {plan.instant}) was begun and not finished; run that one first: "
+                "services.restore()"
+            )
+        return plan
+
+    def _scheduled(self, active: ActiveTimeline, config: TableConfig, to: str | None) -> RestorePlan:
+        """Check everything that can be checked, then put the plan on the timeline."""
+        assert to is not None
+        plan = plan_restore(PinnedTable(self._storage, config, active), to)
+        rollbacks = Rollbacks(self._storage, config.version, self._generator)
+        targets = [found for target in plan.targets if (found := active.timeline.find(*target)) is not None]
+        if FailedWrites.of(self._opts) is not FailedWrites.EAGER:
+            for target in targets:
+                if target.state is State.INFLIGHT:
+                    refuse_while_alive(self._storage, target, self._opts)
+        rollbacks.check(active, targets)
+        rollbacks.clean_up(active, [], self._opts)
+        with self._generator.reserve(locked=True) as slot:
+            instant = slot.take(newest(active))
+            active.create_requested(Action.RESTORE, instant, plan.encode(config.version))
+        return RestorePlan(plan.to, plan.targets, instant)
+
+    def _undo(self, active: ActiveTimeline, rollbacks: Rollbacks, plan: RestorePlan) -> None:
+        rollbacks.clean_up(active, [], self._opts)  # those that an earlier attempt has begun
+        for number, (requested, action) in enumerate(plan.targets):
+            target = active.timeline.find(requested, action)
+            # a write that was pending may be completed before its rollback can stop it; then that goes, too
+            while target is not None and rollbacks.roll_back(active, target, whole=True) is None:
+                target = active.timeline.find(requested, action)
+            if target is not None:
+                # a plan that was begun stays after a rollback, to be tried again; here it goes, too
+                active.delete_pending(requested, action)
+            if self._progress is not None:
+                self._progress(number + 1, len(plan))
+
+    def _complete(self, active: ActiveTimeline, entry: Instant, plan: RestorePlan, millis: int) -> int:
+        """Complete the restore with what its rollbacks say, which leave the timeline; returns the deleted files."""
+        rollbacks = active.timeline.completed().of_actions(Action.ROLLBACK).after(entry.requested).instants
+        wanted = {requested for requested, _ in plan.targets}
+        found: dict[str, list[Any]] = {}
+        mine = []
+        for rollback in rollbacks:
+            record = rollback_record(active, rollback)
+            (undone, *_) = record["commitsRollback"] or [""]
+            if undone in wanted:
+                found.setdefault(undone, []).append(record)
+                mine.append(rollback)
+        result = {
+            "startRestoreTime": entry.requested,
+            "timeTakenInMillis": millis,
+            "instantsToRollback": [requested for requested, _ in plan.targets],
+            "hoodieRestoreMetadata": found,
+            "version": 1,
+            "restoreInstantInfo": _infos(plan.targets),
+        }
+        version = self._client.config.version
+        content = encode_record(Action.RESTORE, State.COMPLETED, result, version)
+        with self._generator.reserve(locked=True) as slot:
+            active.complete(entry, content, slot.take(newest(active)) if version >= 8 else None)
+        for rollback in mine:
+            # the completed file last: without it the others would look like a rollback that has died
+            for state in reversed(active.states(rollback)):
+                active.delete(state)
+        return sum(record["totalFilesDeleted"] for records in found.values() for record in records)
+
+
+def _infos(targets: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
+    return [{"commitTime": requested, "action": action} for requested, action in targets]

@@ -1,0 +1,83 @@
+"""How far back a table can go: whether the files of an earlier snapshot are all still there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import TransactionError
+from pyhudi.format.file_names import BASE, LOG, parse_names
+from pyhudi.services.cleaning.clean_planner import pending_cleans, read_clean
+from pyhudi.storage import join_path
+from pyhudi.table.clean_policy import files_of, holding
+from pyhudi.table.view.file_listing import FILE_SCHEMA, list_files
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.instant import Action
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.instant import Instant
+
+
+def slices_at(view: FileSystemView, instant: Instant) -> pa.Table:
+    """Return the file slices (`SLICE_SCHEMA`) of the snapshot that a completed write has left."""
+    if instant.completion is not None:
+        return view.latest_slices(completed_by=instant.completion)
+    return view.latest_slices(instant.requested)
+
+
+def check_not_cleaned(table: PinnedTable, instant: Instant, what: str) -> None:
+    """Refuse to go back to a snapshot of which cleans have deleted files, or are about to.
+
+    Args:
+        table: the table with its timeline as of now.
+        instant: the completed write whose snapshot is needed.
+        what: what is refused, for the message.
+
+    Raises:
+        TransactionError: files of the snapshot are gone.
+    """
+    gone = deleted_since(table.active, instant)
+    if not gone.num_rows:
+        return
+
+    def lister(storage: Storage, partitions: Sequence[str] | None) -> tuple[pa.Table, list[str]]:
+        files, found = list_files(storage, partitions)
+        back = gone.filter(pc.invert(pc.is_in(gone["path"], value_set=files["path"].combine_chunks())))
+        return pa.concat_tables([files, back]), found
+
+    view = FileSystemView.load(table, partitions=pc.unique(gone["partition"]).to_pylist(), lister=lister)
+    names = pc.replace_substring_regex(gone["path"], r"^.*/", "").combine_chunks()
+    slices = slices_at(view, instant)
+    needed = files_of(slices.filter(pa.array(holding(slices, names))))["name"]
+    lost = needed.filter(pc.is_in(needed, value_set=names)).to_pylist()
+    if lost:
+        raise TransactionError(
+            f"{what}: cleaning has deleted {len(lost)} files of the snapshot of {instant.requested}, such as "
+            f"{lost[0]!r}, or is about to. Choose a later instant; to keep snapshots, set savepoints, or retain more "
+            "with hoodie.clean.commits.retained"
+        )
+
+
+def deleted_since(active: ActiveTimeline, instant: Instant) -> pa.Table:
+    """Return the files (`FILE_SCHEMA`) that cleans later than an instant have deleted, or mean to."""
+    names: list[tuple[str, str]] = []
+    for clean in active.timeline.completed().of_actions(Action.CLEAN).after(instant.requested):
+        for partition, part in read_clean(active, clean)["partitionMetadata"].items():
+            names += [(partition, text.rpartition("/")[2]) for text in part["deletePathPatterns"]]
+    for plan in pending_cleans(active):
+        names += [(p, name) for p, found in plan.names_by_partition().items() for name in found]
+    parsed = parse_names(pa.array([name for _, name in names], pa.string()))
+    columns = {
+        "partition": pa.array([p for p, _ in names], pa.string()),
+        "path": pa.array([join_path(p, name) for p, name in names], pa.string()),
+        "size": pa.array([0] * len(names), pa.int64()),
+        **{name: parsed[name] for name in ("kind", "file_id", "token", "instant", "log_version")},
+    }
+    files = pa.Table.from_arrays([columns[f.name] for f in FILE_SCHEMA], schema=FILE_SCHEMA)
+    return files.filter(pc.is_in(files["kind"], value_set=pa.array([BASE, LOG]))).combine_chunks()

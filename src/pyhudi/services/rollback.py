@@ -1,0 +1,177 @@
+"""Rollback of one instant that somebody names: the last completed write, or a pending one."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pyhudi.config import Options, options
+from pyhudi.errors import FormatError, InstantNotFoundError, TransactionError
+from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES
+from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.services.retained_history import check_not_cleaned
+from pyhudi.services.service_result import Phases, ServiceResult
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.transaction.action_start import current_config
+from pyhudi.transaction.foreign_plans import refuse_while_alive
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.post_commit import metadata_write_context
+from pyhudi.transaction.rollback.rollback_failed import FailedWrites, Rollbacks, refuse_pending_restore
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+    from pyhudi.table.meta_client import TableMetaClient
+
+SERVICE = "rollback"
+
+_log = logging.getLogger(__name__)
+
+
+def roll_back(
+    client: TableMetaClient, opts: Options, stats_reader: FileStatsReader, instant: str | None = None
+) -> ServiceResult:
+    """Undo a write: its files, its instant, and what the metadata table knows of it.
+
+    Args:
+        client: the table.
+        opts: options of locks, heartbeats and the metadata table.
+        facts: reads files where the metadata table has to be built anew.
+        instant: the write; the last completed one if not given.
+
+    Raises:
+        InstantNotFoundError: there is no such write on the active timeline.
+        TransactionError: later writes are built on it, a savepoint keeps it, cleaning has deleted what came before it,
+            or a restore is pending.
+        BusyError: somebody is at work on it.
+        LockError: the table's lock could not be taken.
+    """
+    storage, phases = client.storage, Phases()
+    generator = InstantGenerator(storage, opts, client.config.timezone, lock=make_lock_provider(storage, opts))
+    with generator.lock:
+        with phases("plan"):
+            config = current_config(storage, client.config)
+            active = ActiveTimeline.load(storage, config.layout)
+            refuse_pending_restore(active)
+            rollbacks = Rollbacks(storage, config.version, generator)
+            rollbacks.check(active, [])
+            finished = rollbacks.clean_up(active, [], opts)  # what somebody has begun
+            again = [i for i in finished if instant in rollback_record(active, i)["commitsRollback"]]
+            if again:
+                return _result(client, active, instant or "", again[0], phases)
+            target = find_write(active, instant, storage.uri())
+            refuse_savepoint(active, target)
+            if target.is_completed:
+                _check_last(PinnedTable(storage, config, active), target)
+            elif FailedWrites.of(opts) is not FailedWrites.EAGER:
+                refuse_while_alive(storage, target, opts)
+            rollbacks.check(active, [target])
+        with phases("rollback"):
+            done = rollbacks.roll_back(active, target)
+            if done is None:
+                raise TransactionError(
+                    f"{target} was completed while it was to be rolled back; run the rollback again to undo it as a "
+                    "completed write"
+                )
+        with phases("metadata"):
+            rebuild_metadata(client, opts, stats_reader, generator, config)
+    return _result(client, active, target.requested, done, phases)
+
+
+def _result(
+    client: TableMetaClient, active: ActiveTimeline, instant: str, done: Instant, phases: Phases
+) -> ServiceResult:
+    record = rollback_record(active, done)
+    counts = {"files": record["totalFilesDeleted"], "partitions": len(record["partitionMetadata"])}
+    return ServiceResult(SERVICE, client.storage.uri(), (instant,), counts, millis=phases.millis).logged()
+
+
+def find_write(active: ActiveTimeline, instant: str | None, root: str) -> Instant:
+    """Return the write of an instant, in whatever state; the last completed one if none is named.
+
+    Raises:
+        InstantNotFoundError: there is none on the active timeline.
+    """
+    writes = active.timeline.writes()
+    done = writes.completed().by_completion()
+    found = (done[-1] if done else None) if instant is None else writes.find(instant)
+    if found is None:
+        raise InstantNotFoundError(
+            f"there is no write {instant or ''!r} on the active timeline of the table at {root}; what has been "
+            "archived cannot be rolled back"
+        )
+    return found
+
+
+def refuse_savepoint(active: ActiveTimeline, target: Instant) -> None:
+    """Refuse to undo a write that a savepoint keeps."""
+    if active.timeline.find(target.requested, Action.SAVEPOINT) is not None:
+        raise TransactionError(
+            f"{target} has a savepoint and cannot be rolled back; delete it first "
+            f"(services.delete_savepoint({target.requested!r}))"
+        )
+
+
+def rollback_record(active: ActiveTimeline, rollback: Instant) -> dict[str, Any]:
+    """Return the record of a completed rollback.
+
+    Raises:
+        CorruptInstantError: it cannot be read.
+    """
+    try:
+        return decode_record(Action.ROLLBACK, State.COMPLETED, active.read(rollback))
+    except FormatError as e:
+        raise active.corrupt(rollback, e) from e
+
+
+def rebuild_metadata(
+    client: TableMetaClient,
+    opts: Options,
+    stats_reader: FileStatsReader,
+    generator: InstantGenerator,
+    before: TableConfig,
+) -> None:
+    """Build the metadata table again, if it was taken away; the lock is held. ``before`` is the table's configuration
+    as it was.
+
+    What needs Spark (the record index, secondary and expression indexes) is left to later writes, or to the user.
+    """
+    now = TableConfig.load(client.storage)
+    if FILES not in before.metadata_partitions or FILES in now.metadata_partitions or not is_enabled(opts):
+        return
+    flags = {COLUMN_STATS: options.METADATA_COLUMN_STATS_ENABLE, BLOOM_FILTERS: options.METADATA_BLOOM_ENABLE}
+    wanted = {option.key: True for partition, option in flags.items() if partition in before.metadata_partitions}
+    active = ActiveTimeline.load(client.storage, now.layout)
+    try:
+        with generator.reserve(locked=True) as slot:
+            metadata_context = metadata_write_context(client.storage, opts.merged(wanted), active, slot, stats_reader)
+            built = build_enabled_partitions(metadata_context, now)
+    except Exception as failure:  # the next write tries again
+        _log.warning("the metadata table of %s is not there yet: %s", client.storage.root, failure)
+        return
+    lost = sorted(set(before.metadata_partitions) - set(built.metadata_partitions))
+    if lost:
+        _log.warning("indexes of %s have to be built anew: %s", client.storage.root, ", ".join(lost))
+
+
+def _check_last(table: PinnedTable, target: Instant) -> None:
+    """Refuse a completed write unless it is the last one, and what was before it is still there."""
+    writes = table.active.timeline.writes()
+    done = writes.completed().by_completion()
+    later = [i for i in done if i.order_time > target.order_time]
+    later += [i for i in writes.pending() if i.requested > target.requested]
+    if later:
+        shown = ", ".join(str(i) for i in later[:3]) + (", …" if len(later) > 3 else "")
+        raise TransactionError(
+            f"{target} cannot be rolled back, {len(later)} later writes may be built on it: {shown}. Roll these back "
+            "first, the last one first, or restore the table to an earlier instant"
+        )
+    earlier = [i for i in done if i.order_time < target.order_time]
+    if earlier:
+        check_not_cleaned(table, earlier[-1], f"{target} cannot be rolled back")

@@ -1,0 +1,77 @@
+"""The part of the drop-in that knows tables by name: SQL, and the methods of readers and writers that take a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+SESSIONS = (("pyspark.sql.session", "SparkSession"), ("pyspark.sql.connect.session", "SparkSession"))
+FRAMES = (
+    ("pyspark.sql.dataframe", "DataFrame"),
+    ("pyspark.sql.classic.dataframe", "DataFrame"),
+    ("pyspark.sql.connect.dataframe", "DataFrame"),
+)
+WRITERS_V2 = (("pyspark.sql.readwriter", "DataFrameWriterV2"), ("pyspark.sql.connect.readwriter", "DataFrameWriterV2"))
+
+_Method = Callable[..., Any]
+
+
+def can_parse() -> bool:
+    """Return whether sqlglot is there; without it names and SQL are Spark's alone."""
+    return find_spec("sqlglot") is not None
+
+
+def sql(original: _Method, session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``spark.sql``."""
+    from pyhudi.spark.sql.run import run_sql
+
+    given = dict(zip(("sqlQuery", "args"), args, strict=False)) | kwargs
+    text = given.pop("sqlQuery", None)
+    if not isinstance(text, str):
+        return original(session, *args, **kwargs)
+    return run_sql(session, text, given.pop("args", None), **given)
+
+
+def table(original: _Method, session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``spark.table``."""
+    return read_table(session, {}, lambda: original(session, *args, **kwargs), *args, **kwargs)
+
+
+def read_table(
+    session: Any,
+    given: Mapping[str, str],
+    otherwise: Callable[[], Any],
+    tableName: str,  # noqa: N803
+) -> Any:
+    """``spark.table`` and ``spark.read.table``."""
+    from pyhudi.spark.sql.writers import read_table as read
+
+    found = read(session, tableName, given)
+    return otherwise() if found is None else found
+
+
+def write_to(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs: dict[str, Any], state: Any) -> Any:
+    """``df.writeTo``: of a Hudi table our writer, else Spark's, which ``using("hudi")`` makes ours."""
+    from pyhudi.spark.sql.writers import TableWriter, table_of_name
+
+    name = args[0] if args else kwargs["table"]
+    if table_of_name(frame.sparkSession, name) is not None:
+        return TableWriter(frame, name)
+    made = original(frame, *args, **kwargs)
+    state(made).maker, state(made).table = frame, name
+    return made
+
+
+def using(original: _Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Any) -> Any:
+    """``df.writeTo(name).using(provider)``."""
+    from pyhudi.spark.sql.writers import TableWriter
+    from pyhudi.sql.create import PROVIDERS
+
+    provider = args[0] if args else kwargs["provider"]
+    told = state(writer)
+    if provider.upper() in PROVIDERS and told.maker is not None:
+        return TableWriter(told.maker, told.table, dict(told.options))
+    return original(writer, *args, **kwargs)

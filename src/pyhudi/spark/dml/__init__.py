@@ -1,0 +1,1 @@
+"""UPDATE, DELETE and MERGE: what a statement reads, which rows it changes, and how it is tried again."""

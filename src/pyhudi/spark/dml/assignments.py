@@ -1,0 +1,181 @@
+"""New values of columns, with the types of the table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    ByteType,
+    DataType,
+    DateType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    IntegralType,
+    LongType,
+    MapType,
+    NullType,
+    NumericType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyhudi.errors import QueryError, SchemaMismatchError
+from pyhudi.spark.keys.key_text import quoted
+
+_BITS = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
+_FLOATS = (FloatType, DoubleType)
+_TIMES = (DateType, TimestampType, TimestampNTZType)
+
+
+def as_column(value: object) -> Column:
+    """Return an expression: SQL text or a Column."""
+    return F.expr(value) if isinstance(value, str) else value
+
+
+def column_of(name: str, schema: StructType, case_sensitive: bool) -> str:
+    """Return the table's column that a name stands for, as the session compares names.
+
+    Raises:
+        SchemaMismatchError: there is none.
+    """
+    if name in schema.names:
+        return name
+    near: list[str] = [column for column in schema.names if column.lower() == name.lower()]
+    if len(near) == 1 and not case_sensitive:
+        return near[0]
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise SchemaMismatchError(f"the table has no column {name!r}; its columns are {', '.join(schema.names)}{hint}")
+
+
+def resolved(
+    assigned: Mapping[str, object], schema: StructType, *, case_sensitive: bool, alias: str | None = None
+) -> dict[str, object]:
+    """Return assignments by the names of the table's columns.
+
+    Args:
+        assigned: SQL texts or Columns by column; a column may be qualified by ``alias``, and dots lead into structs.
+        schema: The table's own columns.
+        case_sensitive: Whether the session tells names apart by case.
+        alias: The name under which the statement knows the table.
+
+    Raises:
+        SchemaMismatchError: A column is not there.
+        QueryError: A column is assigned twice, or none is.
+    """
+    if not assigned:
+        raise QueryError("an update needs at least one assignment: {column: new value}")
+    found: dict[str, object] = {}
+    for given, value in assigned.items():
+        path = _path(given, schema, case_sensitive, alias)
+        name, inner = path[0], ".".join(path[1:])
+        if name in found and not inner:
+            raise QueryError(f"the column {name!r} is assigned twice")
+        if inner:
+            before = found.get(name)
+            base = F.col(quoted([alias, name] if alias else [name])) if before is None else before
+            found[name] = as_column(base).withField(inner, as_column(value))
+        else:
+            found[name] = value
+    return found
+
+
+def _path(given: str, schema: StructType, case_sensitive: bool, alias: str | None) -> list[str]:
+    parts = split_name(given)
+    if len(parts) > 1 and alias is not None and parts[0].lower() == alias.lower() and parts[0] not in schema.names:
+        parts = parts[1:]
+    if given in schema.names:
+        return [given]
+    return [column_of(parts[0], schema, case_sensitive), *parts[1:]]
+
+
+def split_name(name: str) -> list[str]:
+    """Split a column name at its dots, less the backquotes of its parts."""
+    parts, part, within = [], "", False
+    for position, letter in enumerate(name):
+        if letter == "`":
+            within = not within
+            if within and name[position - 1 : position] == "`":
+                part += "`"
+        elif letter == "." and not within:
+            parts.append(part)
+            part = ""
+        else:
+            part += letter
+    return [*parts, part]
+
+
+def stored_as(value: Column, given: DataType, wanted: DataType, name: str) -> Column:
+    """Return a value as the table stores it, by the rules of Spark's ANSI store assignment: evaluation fails on a
+    number that does not fit.
+
+    Raises:
+        SchemaMismatchError: values of that type cannot be stored in the column.
+    """
+    if given == wanted:
+        return value
+    if not _assignable(given, wanted):
+        raise SchemaMismatchError(
+            f"a value of type {given.simpleString()} cannot be stored in the column {name!r} of type "
+            f"{wanted.simpleString()}; cast it"
+        )
+    cast = value.cast(wanted)
+    if isinstance(wanted, NumericType) and isinstance(given, NumericType):
+        # a cast of the session may wrap around or give null, depending on its settings
+        fits = cast.isNotNull()
+        if isinstance(wanted, IntegralType):
+            limit = 2 ** (_BITS[type(wanted)] - 1)
+            ends = (float(-limit), float(limit)) if isinstance(given, _FLOATS) else (Decimal(-limit), Decimal(limit))
+            fits = (value >= F.lit(ends[0])) & (value < F.lit(ends[1]))
+        message = F.concat(F.lit("the value "), value.cast("string"), F.lit(f" does not fit the column {name!r}"))
+        failure = F.raise_error(message).cast(wanted)
+        return F.when(value.isNull() | F.coalesce(fits, F.lit(False)), cast).otherwise(failure)
+    return cast
+
+
+def _assignable(given: DataType, wanted: DataType) -> bool:
+    if isinstance(given, NullType) or (type(given) is type(wanted) and not _is_nested(wanted)):
+        return True
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        return _assignable(given.elementType, wanted.elementType)
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+        return _assignable(given.keyType, wanted.keyType) and _assignable(given.valueType, wanted.valueType)
+    if isinstance(given, StructType) and isinstance(wanted, StructType):
+        return len(given) == len(wanted) and all(
+            mine.name.lower() == theirs.name.lower() and _assignable(mine.dataType, theirs.dataType)
+            for mine, theirs in zip(given.fields, wanted.fields, strict=True)
+        )
+    if isinstance(given, NumericType) and isinstance(wanted, NumericType):
+        return True
+    if isinstance(given, _TIMES) and isinstance(wanted, _TIMES):
+        return True
+    return isinstance(wanted, StringType) and not _is_nested(given) and not isinstance(given, BinaryType)
+
+
+def _is_nested(kind: DataType) -> bool:
+    return isinstance(kind, ArrayType | MapType | StructType)
+
+
+def check_types(rows: DataFrame, values: Iterable[tuple[str, Column]], schema: StructType) -> dict[str, Column]:
+    """Return the new value of each column with the column's type. ``rows`` are what the values are computed of; Spark
+    is asked for their types, which runs no job.
+
+    Raises:
+        SchemaMismatchError: a type does not go with its column.
+        AnalysisException: Spark cannot resolve an expression.
+    """
+    named = dict(values)
+    aliases = {name: f"_pyhudi_value_{number}" for number, name in enumerate(named)}
+    kinds = rows.select(*(value.alias(aliases[name]) for name, value in named.items())).schema
+    return {
+        name: stored_as(value, kinds[aliases[name]].dataType, schema[name].dataType, name)
+        for name, value in named.items()
+    }

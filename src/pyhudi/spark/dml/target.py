@@ -1,0 +1,135 @@
+"""The table of an UPDATE, DELETE or MERGE, pinned at one snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import IndexType
+from pyhudi.errors import ConfigError
+from pyhudi.keygen import KeySpec
+from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.scan_plan import ScanPlan
+from pyhudi.read.scan_planner import plan_scan
+from pyhudi.schema.meta_columns import remove_meta_columns
+from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.keys.key_generator import with_keys
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.read.dataframe_reader import dataframe
+from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.read.overridden_functions import overridden_in_filter
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.write.dataframe_writer import key_spec
+from pyhudi.spark.write.row_changes import STORED_KEY, STORED_PATH
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.transaction.conflict_resolution import GROUP_SCHEMA
+from pyhudi.transaction.serializable_reads import ReadSet, completed_instants
+from pyhudi.write.location_columns import FILE_ID
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A table as a statement reads and changes it.
+
+    Args:
+        client: The table.
+        opts: Options of the statement, with those of the session's storage.
+        spec: How its keys are made.
+        schema: Its own columns, as Spark has them.
+        rows: Its rows: own columns, then `STORED_KEY`, `STORED_PATH`, and `FILE_ID` if ``placed``.
+        placed: Whether rows say which file group they are in.
+        reads: What ``rows`` were read from.
+    """
+
+    client: TableMetaClient
+    opts: Options
+    spec: KeySpec
+    schema: StructType
+    rows: DataFrame
+    placed: bool
+    reads: ReadSet
+
+    @classmethod
+    def pin(cls, spark: SparkSession, path: str, given: Options, where: str | None = None) -> Target:
+        """Pin the table at its newest snapshot.
+
+        Args:
+            spark: The session that reads it.
+            path: The table's address.
+            given: Options of the statement.
+            where: SQL condition on the table's own columns; only rows that meet it are read, and only from file groups
+                that may have such.
+        """
+        opts = Options.parse({**session_settings(spark, path), **given})
+        client = TableMetaClient.open(path, opts)
+        opts = client.config.validate_against(opts)
+        table = PinnedTable.of(client)
+        rows = None if where is None else RowFilter.parse(where)
+        hidden = overridden_in_filter(spark, table.config, rows)
+
+        def plan(now: PinnedTable) -> ScanPlan:
+            return plan_scan(now, filter=rows, opts=opts, overridden_functions=hidden)
+
+        def replan(active: ActiveTimeline) -> pa.Table:
+            return _groups(plan(PinnedTable(table.storage, table.config, active)))
+
+        planned = plan(table)
+        own = spark_schema(remove_meta_columns(planned.schema))
+        if not own.names:
+            raise ConfigError(f"the table at {path!r} has no columns yet: there is nothing to change")
+        spec = key_spec(client, opts)
+        placed = client.config.populate_meta_fields and opts.get_typed(options.INDEX_TYPE) is not IndexType.BUCKET
+        read = dataframe(spark, table, planned, opts)
+        stored = _stored(read, own, spec, meta=client.config.populate_meta_fields, placed=placed)
+        reads = ReadSet(completed_instants(table.active.timeline), _groups(planned), replan)
+        return cls(client, opts, spec, own, stored, placed, reads)
+
+    @property
+    def helpers(self) -> list[str]:
+        """The columns of ``rows`` that are not the table's own."""
+        return [STORED_KEY, STORED_PATH, *([FILE_ID] if self.placed else [])]
+
+    @property
+    def partition_columns(self) -> frozenset[str]:
+        """Top-level columns of which partition paths are made."""
+        return _tops((field.name for field in self.spec.partition_fields), self.schema)
+
+    @property
+    def key_columns(self) -> frozenset[str]:
+        """Top-level columns of which record keys are made."""
+        return _tops(self.spec.record_fields, self.schema)
+
+    @property
+    def deletion_columns(self) -> list[str]:
+        """The columns without which a row cannot be deleted."""
+        needed = self.partition_columns | self.key_columns
+        found = [name for name in self.schema.names if name in needed]
+        return found or self.schema.names[:1]  # a frame without any column of the table is none
+
+
+def _groups(plan: ScanPlan) -> pa.Table:
+    return pa.Table.from_arrays([plan.tasks["partition"], plan.tasks["file_id"]], schema=GROUP_SCHEMA)
+
+
+def _tops(fields: object, schema: StructType) -> frozenset[str]:
+    return frozenset(name if name in schema.names else name.split(".")[0] for name in fields)  # type: ignore[attr-defined]
+
+
+def _stored(read: DataFrame, own: StructType, spec: KeySpec, *, meta: bool, placed: bool) -> DataFrame:
+    """Rows that were read, with what is known of their places instead of meta columns."""
+    columns: list[Column] = [F.col(quoted([name])) for name in own.names]
+    if not meta:
+        keyed = with_keys(read.select(*columns), spec, "")
+        return keyed.select(*columns, F.col(RECORD_KEY).alias(STORED_KEY), F.col(PARTITION_PATH).alias(STORED_PATH))
+    columns += [F.col(RECORD_KEY).alias(STORED_KEY), F.col(PARTITION_PATH).alias(STORED_PATH)]
+    if placed:
+        # a base file's name begins with the file group, records of logs have it alone
+        columns.append(F.substring_index(FILE_NAME, "_", 1).alias(FILE_ID))
+    return read.select(*columns)

@@ -1,0 +1,97 @@
+"""UPDATE and DELETE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.config import Options
+from pyhudi.config.enums import Operation
+from pyhudi.errors import ConfigError
+from pyhudi.spark.dml.assignments import as_column, check_types, resolved
+from pyhudi.spark.dml.attempts import with_retries
+from pyhudi.spark.dml.moves import moved_apart
+from pyhudi.spark.dml.target import Target
+from pyhudi.spark.execution.cached_frames import Cached
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.write.dataframe_writer import write_changes
+from pyhudi.spark.write.write_job import RowChanges
+from pyhudi.write.location_columns import DELETE
+from pyhudi.write.write_result import ChangeResult
+
+Condition: TypeAlias = "str | Column | None"
+
+
+def update(
+    spark: SparkSession,
+    path: str,
+    assigned: Mapping[str, object],
+    where: Condition,
+    given: Options,
+    alias: str | None = None,
+) -> ChangeResult:
+    """Give columns of some rows new values, in one commit.
+
+    Raises:
+        ConfigError: A column of the record key is assigned.
+        SchemaMismatchError: A column is not there, or a value does not go with it.
+        ConflictError: Another writer changed the rows that were read, each time that it was tried.
+    """
+
+    def attempt() -> ChangeResult:
+        target, rows = _chosen(spark, path, where, given, alias)
+        named = resolved(assigned, target.schema, case_sensitive=is_case_sensitive(spark), alias=alias)
+        keys = sorted(target.key_columns & named.keys())
+        if keys:
+            raise ConfigError(f"UPDATE cannot assign {keys[0]!r}: it is part of the record key; delete and insert rows")
+        values = check_types(rows, ((name, as_column(value)) for name, value in named.items()), target.schema)
+        moves = bool(target.partition_columns & named.keys())
+        own = {name: values.get(name, F.col(quoted([name]))) for name in target.schema.names}
+        with Cached() as cached:
+            if moves:
+                rows = moved_apart(rows, target, own, F.lit(False), cached)
+            else:
+                new = [value.alias(name) for name, value in own.items()]
+                rows = rows.select(*new, *target.helpers, F.lit(False).alias(DELETE))
+            changes = RowChanges(target.reads, target.placed, partition_assigned=moves)
+            done = write_changes(rows, target.client, target.opts, Operation.UPSERT, changes)
+        matched = done.num_deletes + done.num_updates if moves else done.num_updates
+        return ChangeResult(done, matched, rows_updated=matched)
+
+    return with_retries(given, attempt)
+
+
+def delete(spark: SparkSession, path: str, where: Condition, given: Options, alias: str | None = None) -> ChangeResult:
+    """Delete the rows that meet a condition, or all, in one commit.
+
+    Raises:
+        ConflictError: Another writer changed the rows that were read, each time that it was tried.
+    """
+
+    def attempt() -> ChangeResult:
+        target, rows = _chosen(spark, path, where, given, alias)
+        columns = [quoted([name]) for name in target.deletion_columns]
+        rows = rows.select(*columns, *target.helpers, F.lit(True).alias(DELETE))
+        changes = RowChanges(target.reads, target.placed)
+        done = write_changes(rows, target.client, target.opts, Operation.DELETE, changes)
+        return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
+
+    return with_retries(given, attempt)
+
+
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Return whether the session tells names apart by case."""
+    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+
+
+def _chosen(
+    spark: SparkSession, path: str, where: Condition, given: Options, alias: str | None
+) -> tuple[Target, DataFrame]:
+    """Pin the table, and choose the rows of a condition."""
+    plain = isinstance(where, str) and alias is None
+    target = Target.pin(spark, path, given, where if plain else None)
+    rows = target.rows if alias is None else target.rows.alias(alias)
+    return target, rows if where is None or plain else rows.where(as_column(where))

@@ -1,0 +1,77 @@
+"""Rows on their way from Spark to a Python task, in a form that is cheap to hand over.
+
+Spark makes a Java ``BigDecimal`` of every decimal that goes into an Arrow batch, which takes longer than all other
+columns together. Decimals of up to 15 digits are exact as whole numbers in a double, so these travel as their unscaled
+integers and become decimals again in the task, where that is a matter of copying bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DecimalType
+
+from pyhudi.spark.keys.key_text import quoted
+
+_EXACT_DIGITS = 15
+"""Number of digits up to which no two decimals have the same nearest double."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacking:
+    """Inverse of the packing of rows, run in a task: columns that are unscaled integers, with their types."""
+
+    decimals: Mapping[str, pa.Decimal128Type]
+
+    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches as they were before."""
+        for batch in batches:
+            yield self._unpacked(batch) if self.decimals else batch
+
+    def _unpacked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        names = batch.schema.names
+        columns = [
+            decimals(column, self.decimals[name]) if name in self.decimals else column
+            for name, column in zip(names, batch.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def pack(rows: DataFrame) -> tuple[DataFrame, Unpacking]:
+    """The rows for the way, and how to unpack them."""
+    found: dict[str, pa.Decimal128Type] = {}
+    for field in rows.schema:
+        kind = field.dataType
+        if isinstance(kind, DecimalType) and kind.precision <= _EXACT_DIGITS:
+            found[field.name] = pa.decimal128(kind.precision, kind.scale)
+    if not found:
+        return rows, Unpacking({})
+    columns = []
+    for name in rows.columns:
+        column = F.col(quoted([name]))
+        if name in found:
+            scale = float(10 ** found[name].scale)
+            column = F.rint(column.cast("double") * F.lit(scale)).cast("bigint").alias(name)
+        columns.append(column)
+    return rows.select(*columns), Unpacking(found)
+
+
+def decimals(unscaled: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
+    """Decimals of unscaled 64-bit integers."""
+    low = np.zeros(0, dtype=np.int64)
+    if len(unscaled):
+        _, data = unscaled.buffers()
+        low = np.frombuffer(data, dtype=np.int64, count=len(unscaled), offset=8 * unscaled.offset)
+    both = np.empty((len(low), 2), dtype=np.int64)  # little-endian: the low half first
+    both[:, 0] = low
+    np.right_shift(low, 63, out=both[:, 1])
+    made = pa.Array.from_buffers(kind, len(low), [None, pa.py_buffer(both)])
+    if not unscaled.null_count:
+        return made
+    validity = pa.array(unscaled.is_valid().to_numpy(zero_copy_only=False)).buffers()[1]
+    return pa.Array.from_buffers(kind, len(low), [validity, pa.py_buffer(both)])

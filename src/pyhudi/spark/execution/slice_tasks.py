@@ -1,0 +1,120 @@
+"""File slices on their way to Spark's tasks: an Arrow table cut into pieces, one for each task."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.merge.file_group_reader import FileSlice
+from pyhudi.read.scan_plan import ScanPlan
+from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.spark_types import spark_schema
+
+_LARGEST_PIECE = 64 * 1024 * 1024
+_OPENING = 4 * 1024 * 1024
+"""Cost of opening the files of a slice, in bytes that could be read instead, as in Spark itself."""
+_DEFAULT_PARALLELISM = 16
+_LOCAL = re.compile(r"local\[(\d+|\*)[,\]]")
+
+SliceWork = Callable[[FileSlice], Iterator[pa.RecordBatch]]
+Batches = Iterable[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class SlicePieces:
+    """Slices for tasks: the n-th piece is an Arrow stream of those for the n-th task, compressed. ``told`` name the
+    columns whose values paths tell; those of the i-th are ``value_<i>`` in it, where ``counts_<i>``."""
+
+    pieces: tuple[bytes, ...]
+    told: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> SlicePieces:
+        """The slices of a plan, large ones first. ``whole``: their base files are read, too, not the logs alone."""
+        slices = _with_path_values(plan)
+        sizes = bytes_to_read(plan, whole=whole) + _OPENING
+        order = np.argsort(-sizes, kind="stable")
+        # a task costs as much as some twenty small slices: more of them than can run at a time only where there is much
+        target = min(_LARGEST_PIECE, max(_OPENING, -(-int(sizes.sum()) // parallelism)))
+        piece = (np.cumsum(sizes[order]) - 1) // target if len(order) else order
+        cuts = np.flatnonzero(np.diff(piece, prepend=-1))
+        sorted_slices = slices.take(pa.array(order))
+        ends = np.append(cuts[1:], len(order))
+        found = (sorted_slices.slice(a, b - a) for a, b in zip(cuts.tolist(), ends.tolist(), strict=True))
+        return cls(tuple(map(_packed, found)), tuple(plan.told))
+
+    def slices(self, number: int) -> Iterator[FileSlice]:
+        """Return the slices of a piece."""
+        with pa.ipc.open_stream(self.pieces[number]) as reader:
+            rows: list[dict[str, Any]] = reader.read_all().to_pylist()
+        for row in rows:
+            told = enumerate(self.told)
+            yield FileSlice.of(row, {name: row[f"value_{i}"] for i, name in told if row[f"counts_{i}"]})
+
+
+def bytes_to_read(plan: ScanPlan, *, whole: bool) -> np.ndarray:
+    """Return the bytes to read of each slice. ``whole``: its base file is read, too, not the logs alone."""
+    slices = plan.tasks.combine_chunks()
+    logs = np.add.reduceat(*_flattened(slices["log_sizes"])) if slices.num_rows else np.zeros(0, np.int64)
+    base = pc.fill_null(slices["base_size"], 0).to_numpy() if whole else 0
+    return logs + base
+
+
+def run_on_slices(spark: SparkSession, pieces: SlicePieces, work: SliceWork, schema: pa.Schema) -> DataFrame:
+    """Run ``work`` on each slice, in tasks of one slice each. It and all that it holds is pickled."""
+
+    def task(batches: Batches) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for file_slice in pieces.slices(number):
+                    yield from work(file_slice)
+
+    count = len(pieces.pieces)
+    return spark.range(0, count, 1, count).mapInArrow(task, spark_schema(schema))
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Estimate the number of tasks that run at a time, as far as the settings of the session tell."""
+    for key in ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism"):
+        value = spark.conf.get(key, None)
+        if value is not None and value.isdigit():
+            return max(1, int(value))
+    local = _LOCAL.match(spark.conf.get("spark.master", "") or "")
+    if local is not None:
+        return int(local[1]) if local[1] != "*" else os.cpu_count() or 1
+    return _DEFAULT_PARALLELISM
+
+
+def _with_path_values(plan: ScanPlan) -> pa.Table:
+    slices = plan.tasks.combine_chunks()
+    if not plan.told:
+        return slices
+    which = pc.index_in(slices["partition"], value_set=plan.partition_values["partition"].combine_chunks())
+    for i, told in enumerate(plan.told.values()):
+        slices = slices.append_column(f"value_{i}", told.values.take(which.combine_chunks()))
+        slices = slices.append_column(f"counts_{i}", told.counts.take(which.combine_chunks()))
+    return slices
+
+
+def _flattened(lists: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """The values of lists, none of which is empty, and where each begins."""
+    counts = pc.list_value_length(lists).to_numpy()
+    return pc.list_flatten(lists).to_numpy(), np.cumsum(counts) - counts
+
+
+def _packed(slices: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, slices.schema, options=options) as writer:
+        writer.write_table(slices)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

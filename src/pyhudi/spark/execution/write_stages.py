@@ -1,0 +1,60 @@
+"""Runs the write tasks of `pyhudi.write.write_tasks` as Spark stages and brings their stats back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from pyhudi.spark.execution.python_workers import prepare_worker, this_task
+from pyhudi.spark.execution.row_transport import pack
+from pyhudi.write.location_columns import STATUS
+from pyhudi.write.partition_upsert import PartitionLookup, partition_upsert_task
+from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.write_status import decode_stats
+from pyhudi.write.write_tasks import bulk_insert_task, upsert_task
+
+_STATUS_SCHEMA = f"{STATUS} binary"
+Batches = Iterable[pa.RecordBatch]
+
+
+def run_bulk_insert(rows: DataFrame, context: WriteContext, *, sorted_input: bool) -> pa.Table:
+    """Write rows where they are; returns the write stats of all files. Runs a Spark job."""
+
+    def work(batches: Batches, task: TaskId) -> bytes:
+        return bulk_insert_task(batches, context, task, sorted_input=sorted_input)
+
+    return run_tasks(rows, work)
+
+
+def run_upsert(rows: DataFrame, context: WriteContext) -> pa.Table:
+    """Write routed rows (`pyhudi.spark.write.row_routing.route`); returns the write stats of all files. Runs a Spark
+    job."""
+
+    def work(batches: Batches, task: TaskId) -> bytes:
+        return upsert_task(batches, context, task)
+
+    return run_tasks(rows, work)
+
+
+def run_partition_upsert(rows: DataFrame, context: WriteContext, sought: PartitionLookup) -> pa.Table:
+    """Write rows that are at the tasks of their partitions (`pyhudi.spark.write.partition_plan.by_partition`); returns
+    the write stats of all files. Runs a Spark job."""
+
+    def work(batches: Batches, task: TaskId) -> bytes:
+        return partition_upsert_task(batches, context, task, sought)
+
+    return run_tasks(rows, work)
+
+
+def run_tasks(rows: DataFrame, work: Callable[[Batches, TaskId], bytes]) -> pa.Table:
+    """Do ``work`` in every task with the rows that are there; returns the write stats of all. Runs a Spark job."""
+    packed, unpacking = pack(rows)
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        status = work(unpacking.rows(batches), this_task())
+        yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
+
+    return decode_stats(bytes(row[0]) for row in packed.mapInArrow(task, _STATUS_SCHEMA).collect())

@@ -1,0 +1,75 @@
+"""What a commit does to the indexes other than the one that it keeps itself: those that need the record index, those of
+values that Spark computes, and those that are being built, or were built, meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options
+from pyhudi.metadata.indexes.index_delta import IndexDelta
+from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes
+from pyhudi.metadata.metadata_layout import RECORD_INDEX
+from pyhudi.spark.indexes.expression_index import expression_delta
+from pyhudi.spark.indexes.record_index.record_index_catch_up import catch_up_delta
+from pyhudi.spark.indexes.secondary_index import secondary_delta
+from pyhudi.transaction.action_start import current_config
+
+if TYPE_CHECKING:
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.table.meta_client import TableMetaClient
+    from pyhudi.timeline.commit_metadata import CommitMetadata
+    from pyhudi.transaction.transaction import Transaction
+
+
+def with_other_indexes(
+    spark: SparkSession,
+    client: TableMetaClient,
+    opts: Options,
+    tx: Transaction,
+    metadata: CommitMetadata,
+    index: IndexDelta | None,
+    *,
+    rows_stay: bool = False,
+) -> IndexDelta:
+    """Bring other indexes up to date: expression indexes, and secondary indexes if the record index, which they need,
+    is; and, when the write is going to be committed, those that are being built or were built meanwhile. May run Spark
+    jobs.
+
+    ``index`` is what was done for the record index. ``rows_stay``: records are only moved between files, of which
+    secondary indexes, which lead to keys, know nothing.
+    """
+    before = index or IndexDelta()
+
+    def delta(config: TableConfig, only: Collection[str] | None = None) -> IndexDelta:
+        found = IndexDelta()
+        if RECORD_INDEX in before.partitions:
+            found = found.and_(secondary(config, only))
+        return found.and_(expression_delta(spark, client, config, tx.instant, metadata, only))
+
+    def secondary(config: TableConfig, only: Collection[str] | None) -> IndexDelta | None:
+        if not rows_stay:
+            return secondary_delta(spark, client, config, opts, tx.timeline, tx.instant, metadata, only)
+        kept = frozenset(index.partition for index in secondary_indexes(client.storage, config, kept=True))
+        return IndexDelta(kept if only is None else kept & frozenset(only))
+
+    def keys(config: TableConfig) -> IndexDelta | None:
+        """What the write tells a record index that was begun, or built, since the write began."""
+        known = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+        lost = RECORD_INDEX in tx.config.metadata_partitions and RECORD_INDEX not in before.partitions
+        if lost or RECORD_INDEX not in known:
+            return None
+        return catch_up_delta(spark, client, config, opts, tx.timeline, tx.instant, metadata)
+
+    def late(config: TableConfig, only: Collection[str]) -> IndexDelta:
+        found = delta(config, only) if set(only) - {RECORD_INDEX} else IndexDelta()
+        return found.and_(keys(config) if RECORD_INDEX in only else None)
+
+    now = before.and_(delta(tx.config))
+    if RECORD_INDEX not in now.partitions:
+        # what can be told before others have to wait
+        now = now.and_(keys(current_config(client.storage, tx.config)))
+    return replace(now, late=late)

@@ -1,0 +1,189 @@
+"""Expressions of expression indexes as Spark's own functions, and their values in files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sf
+
+from pyhudi.errors import ConfigError
+from pyhudi.format import bloom_filter
+from pyhudi.format.base_file.column_bounds import BoundsRecorder, bounds_type, flat_schema
+from pyhudi.metadata.indexes.expression_index_definition import Expression, ExpressionIndex
+from pyhudi.metadata.metadata_layout import BLOOM_FILTERS
+from pyhudi.metadata.writer.file_statistics import rows_of_file
+from pyhudi.spark.execution.driver_frames import spread_frame
+from pyhudi.spark.execution.group_runs import by_group
+from pyhudi.spark.execution.packed_tables import packed, unpacked
+from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.indexes.record_index.record_index_keys import shuffles
+from pyhudi.spark.read.base_file_scan import quoted
+from pyhudi.spark.read.overridden_functions import overridden_functions
+from pyhudi.spark.spark_types import spark_schema
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+
+Batches = Iterator[pa.RecordBatch]
+_NUMBER, _DATA = "number", "data"
+_BYTES_A_ROW = 4 * 1024 * 1024
+"""Approximate bytes of the pieces in which results of tasks go to the driver."""
+FILTER_TYPE = pa.struct([("type", pa.string()), ("text", pa.string())])
+"""A bloom filter: its type and its base64 text, null if some of the values are."""
+_BLOOM_DEFAULTS = {
+    "filtertype": bloom_filter.DYNAMIC,
+    "numentries": str(bloom_filter.DEFAULT_ENTRIES),
+    "fpp": str(bloom_filter.DEFAULT_FPP),
+    "maxentries": str(bloom_filter.DEFAULT_MAX_ENTRIES),
+}
+
+
+def column_of(expression: Expression) -> Column:
+    """The expression as a column of Spark."""
+    column = sf.col(".".join(quoted(part) for part in expression.column.split(".")))
+    return _COLUMNS[expression.function](column, *expression.arguments)
+
+
+def check_expression(spark: SparkSession, expression: Expression, columns: pa.Schema) -> None:
+    """Check that Spark can compute an expression of a table's columns.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    field = columns.field(expression.column)
+    hidden = overridden_functions(spark, [expression.function])
+    if hidden:
+        raise ConfigError(
+            f"{expression} cannot be computed: the session has a function of its own by the name of {hidden[0]}; use "
+            "another session (spark.newSession())"
+        )
+    try:
+        _ = spark.createDataFrame([], spark_schema(pa.schema([field]))).select(column_of(expression)).schema
+    except AnalysisException as e:
+        raise ConfigError(f"{expression} cannot be computed of a column of type {field.type}: {e}") from e
+
+
+def _with_format(function: Callable[..., Column]) -> Callable[..., Column]:
+    return lambda column, form: function(column) if form is None else function(column, form)
+
+
+def _trim(function: str) -> Callable[..., Column]:
+    return lambda column, letters: sf.call_function(function, sf.lit(letters), column)
+
+
+_COLUMNS: Mapping[str, Callable[..., Column]] = {
+    "identity": lambda column: column,
+    "year": sf.year,
+    "month": sf.month,
+    "day": sf.dayofmonth,
+    "hour": sf.hour,
+    "date_format": sf.date_format,
+    "from_unixtime": sf.from_unixtime,
+    "unix_timestamp": sf.unix_timestamp,
+    "to_date": _with_format(sf.to_date),
+    "to_timestamp": _with_format(sf.to_timestamp),
+    "date_add": sf.date_add,
+    "date_sub": sf.date_sub,
+    "lower": sf.lower,
+    "upper": sf.upper,
+    "trim": _trim("trim"),
+    "ltrim": _trim("ltrim"),
+    "rtrim": _trim("rtrim"),
+    "length": sf.length,
+    "substring": sf.substring,
+    "regexp_replace": sf.regexp_replace,
+    "regexp_extract": sf.regexp_extract,
+}
+
+
+def summaries(
+    spark: SparkSession, storage: Storage, files: pa.Table, indexes: Sequence[ExpressionIndex], columns: pa.Schema
+) -> pa.Table:
+    """Compute what indexes keep of each file: a column ``number``, the row of the file in ``files`` (``path`` and
+    ``kind``), and for each index one of its name: the bounds of the values (as those of one column in
+    `pyhudi.format.base_file.column_bounds.bounds_type`; ``values`` counts rows), or a bloom filter (FILTER_TYPE). Files
+    without rows are left out. Runs a Spark job, in the time zone and the other settings of its session.
+
+    ``columns`` are the table's.
+    """
+    sources = flat_schema(columns, dict.fromkeys(index.expression.column for index in indexes))
+    top = pa.schema([_in_spark(columns.field(n)) for n in dict.fromkeys(n.partition(".")[0] for n in sources.names)])
+    kinds = [index.expression.type_of(sources.field(index.expression.column).type) for index in indexes]
+    read_schema = spark_schema(pa.schema([pa.field(_NUMBER, pa.int32()), *top]))
+    arrow_schema = pa.schema([pa.field(_NUMBER, pa.int32()), *top])
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
+        for batch in batches:
+            for number, path, kind in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                for rows in rows_of_file(storage, path, kind, top):
+                    numbers = pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
+                    table = pa.Table.from_arrays([numbers, *rows.columns], schema=arrow_schema)
+                    yield from table.combine_chunks().to_batches()
+
+    def fold(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
+        waiting: list[pa.Table] = []
+        size = 0
+        for number, rows in by_group(batches, _NUMBER):
+            found = [
+                _summary(index, kind, rows[f"e{i}"].combine_chunks())
+                for i, (index, kind) in enumerate(zip(indexes, kinds, strict=True))
+            ]
+            named = dict(zip((index.partition for index in indexes), found, strict=True))
+            waiting.append(pa.table({_NUMBER: pa.array([number], pa.int32()), **named}))
+            size += waiting[-1].nbytes
+            if size >= _BYTES_A_ROW:
+                yield _packed_row(waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield _packed_row(waiting)
+
+    count = files.num_rows
+    numbered = files.select(["path", "kind"]).add_column(0, _NUMBER, pa.array(range(count), pa.int32()))
+    tasks = max(1, min(count, 4 * shuffles(spark)))
+    rows = spread_frame(spark, numbered, tasks).mapInArrow(read, read_schema)
+    values = rows.select(_NUMBER, *(column_of(index.expression).alias(f"e{i}") for i, index in enumerate(indexes)))
+    done = values.mapInArrow(fold, f"{_DATA} binary").collect()
+    empty = pa.schema(
+        [(_NUMBER, pa.int32()), *((i.partition, _kept(i, k)) for i, k in zip(indexes, kinds, strict=True))]
+    )
+    return pa.concat_tables([empty.empty_table(), *(unpacked(bytes(row[0])).cast(empty) for row in done)])
+
+
+def _packed_row(parts: Sequence[pa.Table]) -> pa.RecordBatch:
+    data = packed(pa.concat_tables(parts).combine_chunks())
+    return pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=[_DATA])
+
+
+def _in_spark(field: pa.Field) -> pa.Field:
+    """A column with the type that Spark takes from Arrow: its times are microseconds."""
+    return field.with_type(pa.timestamp("us", field.type.tz)) if pa.types.is_timestamp(field.type) else field
+
+
+def _kept(index: ExpressionIndex, kind: pa.DataType) -> pa.DataType:
+    """The type of what an index keeps of a file."""
+    if index.kind == BLOOM_FILTERS:
+        return FILTER_TYPE
+    return bounds_type(pa.schema([(_DATA, kind)])).field(0).type
+
+
+def _summary(index: ExpressionIndex, kind: pa.DataType, values: pa.Array) -> pa.Array:
+    """Entry of an index for the values of a file (one row)."""
+    if index.kind == BLOOM_FILTERS:
+        if values.null_count:
+            return pa.array([{"type": None, "text": None}], FILTER_TYPE)
+        options = {**_BLOOM_DEFAULTS, **dict(index.bloom)}
+        texts = values.cast(pa.string())
+        entries, most = int(options["numentries"]), int(options["maxentries"])
+        found = bloom_filter.BloomFilter.build(texts, entries, float(options["fpp"]), most, options["filtertype"])
+        return pa.StructArray.from_arrays(
+            [pa.array([found.kind]), pa.array([found.serialize()])], fields=list(FILTER_TYPE)
+        )
+    recorder = BoundsRecorder(pa.schema([(_DATA, kind)]))
+    recorder.add(pa.table([values.cast(kind)], names=[_DATA]))
+    return recorder.finish().field(0)

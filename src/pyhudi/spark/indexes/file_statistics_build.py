@@ -1,0 +1,163 @@
+"""First builds of statistics and bloom filters on Spark: tasks read files and make the records, Spark sorts them, and
+one task for each file group of the metadata table writes them as they come.
+
+The driver has the names of the files, in the end the write stats, and for statistics of partitions one row of bounds
+for each. Filters wait for their turn on the disks of the executors.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from pyhudi.metadata.file_groups.delta_files import Stat
+from pyhudi.metadata.records.metadata_keys import group_of
+from pyhudi.metadata.records.record_factory import joined_bounds
+from pyhudi.metadata.writer.file_statistics import BOUNDS
+from pyhudi.metadata.writer.file_stats_reader import (
+    FILE_FIELDS,
+    FILTERS_TOGETHER,
+    LOCAL,
+    PARTITION,
+    FileRecords,
+    InitialFileGroups,
+)
+from pyhudi.spark.execution.driver_frames import spread_frame
+from pyhudi.spark.execution.group_runs import runs
+from pyhudi.spark.execution.packed_tables import packed, unpacked
+from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.task_placement import placement_keys
+from pyhudi.spark.indexes.record_index.record_index_keys import shuffles, task_count
+from pyhudi.spark.session_settings import session_setting
+from pyhudi.spark.spark_errors import task_errors
+
+FEW = 2_000
+"""Number of files up to which threads of the driver read them: some seconds, about what two Spark jobs take anyway."""
+_FILES_A_TASK = 256
+_FILES_TOGETHER = 512
+_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+_TASK, _GROUP, _KEY, _VALUE = "task", "group", "key", "value"
+_ROWS = f"{_TASK} int, {_GROUP} int, {_KEY} string, {_VALUE} binary"
+_DONE = "stat string, bounds binary"
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkFileStatsReader:
+    """Reads files in Spark tasks, unless they are few (`pyhudi.metadata.writer.file_stats_reader.FileStatsReader`)."""
+
+    spark: SparkSession
+
+    def statistics(
+        self, records: FileRecords, files: pa.Table, groups: InitialFileGroups | None
+    ) -> tuple[list[Stat], pa.Table]:
+        """Each partition of the files comes in one row."""
+        if files.num_rows <= FEW:
+            return LOCAL.statistics(records, files, groups)
+        # neighbours go to the same task, so that it has few partitions
+        stats, bounds = self._run(files.sort_by(PARTITION), records, groups, _statistics)
+        return stats, pa.concat_tables(bounds)
+
+    def blooms(self, records: FileRecords, files: pa.Table, groups: InitialFileGroups) -> list[Stat]:
+        if files.num_rows <= FEW:
+            return LOCAL.blooms(records, files, groups)
+        return self._run(files, records, groups, _blooms, batch_rows=FILTERS_TOGETHER)[0]
+
+    def _run(
+        self,
+        files: pa.Table,
+        records: FileRecords,
+        groups: InitialFileGroups | None,
+        read: Callable[[FileRecords, _FileLocations, pa.Table], Batches],
+        batch_rows: int | None = None,
+    ) -> tuple[list[Stat], list[pa.Table]]:
+        """Run a job; returns the write stats, and bounds of partitions if there are any."""
+        spark = self.spark
+        places = _FileLocations.of(0 if groups is None else len(groups.ids), spark)
+
+        def read_files(batches: Iterable[pa.RecordBatch]) -> Batches:
+            prepare_worker()
+            for batch in batches:
+                yield from read(records, places, pa.Table.from_batches([batch]))
+
+        def write_groups(batches: Iterable[pa.RecordBatch]) -> Batches:
+            prepare_worker()
+            for number, parts in groupby(runs(batches, _GROUP), itemgetter(0)):
+                entries = ((part.column(_KEY), part.column(_VALUE)) for _, part in parts)
+                if number == places.bounds:
+                    yield _done(None, _joined(entries))
+                else:
+                    assert groups is not None
+                    yield _done(groups.write_sorted(number, entries), None)
+
+        readers = max(1, min(files.num_rows // _FILES_A_TASK, 4 * shuffles(spark)))
+        rows = spread_frame(spark, files.select(FILE_FIELDS), readers).mapInArrow(read_files, _ROWS)
+        moved = rows.repartition(places.tasks, _TASK).sortWithinPartitions(_GROUP, _KEY)
+        setting = nullcontext() if batch_rows is None else session_setting(spark, _BATCH_ROWS, str(batch_rows))
+        with setting, task_errors():
+            done = moved.mapInArrow(write_groups, _DONE).collect()
+        stats = [json.loads(row[0]) for row in done if row[0] is not None]
+        return stats, [unpacked(bytes(row[1])) for row in done if row[1] is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _FileLocations:
+    """Destination of rows: file groups have the numbers below ``bounds``, which is that of the bounds of partitions;
+    ``keys`` are the placement keys of the tasks."""
+
+    bounds: int
+    keys: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, groups: int, spark: SparkSession) -> _FileLocations:
+        return cls(groups, np.array(placement_keys(task_count(groups + 1, spark)), np.int32))
+
+    @property
+    def tasks(self) -> int:
+        return len(self.keys)
+
+    def rows(self, numbers: npt.NDArray[np.int32], keys: pa.Array, values: pa.Array) -> pa.RecordBatch:
+        """Rows (_ROWS) for groups with these numbers."""
+        tasks = self.keys[numbers % self.tasks]
+        return pa.RecordBatch.from_arrays(
+            [pa.array(tasks), pa.array(numbers), keys, values], names=[_TASK, _GROUP, _KEY, _VALUE]
+        )
+
+
+def _statistics(records: FileRecords, places: _FileLocations, files: pa.Table) -> Batches:
+    for start in range(0, files.num_rows, _FILES_TOGETHER):
+        some = files.slice(start, _FILES_TOGETHER)
+        bounds = records.bounds(some)
+        if places.bounds:
+            made = records.column_stats(some, bounds)
+            yield places.rows(group_of(made.keys, places.bounds), made.keys, made.values)
+        joined = packed(joined_bounds(pa.table([some[PARTITION], bounds], names=[PARTITION, BOUNDS])))
+        number = np.array([places.bounds], np.int32)
+        yield places.rows(number, pa.array([""]), pa.array([joined], pa.binary()))
+
+
+def _blooms(records: FileRecords, places: _FileLocations, files: pa.Table) -> Batches:
+    for start in range(0, files.num_rows, FILTERS_TOGETHER):
+        made = records.blooms(files.slice(start, FILTERS_TOGETHER))
+        yield places.rows(group_of(made.keys, places.bounds), made.keys, made.values)
+
+
+def _joined(entries: Iterable[tuple[pa.Array, pa.Array]]) -> bytes:
+    """Bounds of partitions, packed; those of the same partition are put together."""
+    return packed(joined_bounds(pa.concat_tables([unpacked(one) for _, part in entries for one in part.to_pylist()])))
+
+
+def _done(stat: Stat | None, bounds: bytes | None) -> pa.RecordBatch:
+    text = None if stat is None else json.dumps(stat)
+    columns = [pa.array([text], pa.string()), pa.array([bounds], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, names=["stat", "bounds"])

@@ -1,0 +1,94 @@
+"""Builds indexes on Spark: those with as many records as the table has, and those of values that Spark computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+from pyhudi.config import options
+from pyhudi.metadata.file_groups.delta_files import GroupFiles
+from pyhudi.metadata.indexes.expression_index_definition import ExpressionIndex
+from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY
+from pyhudi.metadata.metadata_layout import file_group_ids
+from pyhudi.metadata.writer.file_stats_reader import InitialFileGroups
+from pyhudi.metadata.writer.initialize_partitions import group_count, table_contents
+from pyhudi.services.indexing.index_builder import Builder, LockedTable
+from pyhudi.services.indexing.index_preparation import Prepared, Preparer
+from pyhudi.services.indexing.index_requests import IndexRequest
+from pyhudi.spark.indexes.expression_index import build_expression_index, first_records
+from pyhudi.spark.indexes.expression_values import check_expression
+from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys
+from pyhudi.spark.indexes.record_index.record_index_build import (
+    build_record_index,
+    record_index_definition,
+    refuse_duplicate_keys,
+)
+from pyhudi.spark.indexes.secondary_index import InitialEntries, build_secondary_index
+from pyhudi.spark.spark_errors import task_errors
+from pyhudi.write.write_checks import check_record_index
+
+if TYPE_CHECKING:
+    from pyhudi.table.config.table_config import TableConfig
+
+
+def spark_builder(spark: SparkSession) -> Builder:
+    """Return the builder of indexes on that Spark session."""
+
+    def build(table: LockedTable, request: IndexRequest) -> TableConfig:
+        if request.expression is not None:
+            build_expression_index(spark, table, request.expression)
+            return table.config
+        if request.kind != SECONDARY:
+            return build_record_index(spark, table.storage, table.config, table.opts, table.data, table.completion)
+        build_secondary_index(
+            spark, table.storage, table.config, table.opts, table.data, request.secondary, table.completion
+        )
+        return table.config
+
+    return build
+
+
+def spark_preparer(spark: SparkSession) -> Preparer:
+    """Return the builder on that Spark session of indexes that are built while writers go on."""
+
+    def prepare(table: LockedTable, request: IndexRequest, instant: str) -> Prepared:
+        storage, config, opts, data = table.storage, table.config, table.opts, table.data
+        if request.expression is not None:
+            return _prepared_expression(spark, table, request.expression, instant)
+        if request.kind == SECONDARY:
+            entries = InitialEntries.of(spark, storage, config, opts, data, request.secondary)
+            return Prepared(request.partition, entries.groups, None, lambda: _in_tasks(entries.write, instant))
+        partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
+        check_record_index(config, opts)
+        keys = InitialKeys.of(spark, storage, config, opts, data, partitioned=partitioned)
+        definition = None if config.version < 9 else record_index_definition(partitioned=partitioned)
+        return Prepared(
+            request.partition,
+            keys.groups.ids,
+            definition,
+            lambda: _in_tasks(keys.write, instant),
+            partial(refuse_duplicate_keys, keys),
+        )
+
+    return prepare
+
+
+def _prepared_expression(spark: SparkSession, table: LockedTable, index: ExpressionIndex, instant: str) -> Prepared:
+    check_expression(spark, index.expression, table.schema)
+    groups = file_group_ids(index.partition, group_count(index.partition, table.opts))
+    live, columns = table_contents(table.storage, table.config, table.data).live, table.schema
+
+    def write() -> Sequence[Mapping[str, Any]]:
+        records = first_records(spark, table, index, live, columns)
+        files = GroupFiles(table.storage, index.partition, instant, table.config.version)
+        return InitialFileGroups(files, groups).write(records)
+
+    return Prepared(index.partition, groups, None, write)
+
+
+def _in_tasks(write: Callable[[str], Sequence[Mapping[str, Any]]], instant: str) -> Sequence[Mapping[str, Any]]:
+    with task_errors():
+        return write(instant)

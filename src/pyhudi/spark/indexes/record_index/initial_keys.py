@@ -1,0 +1,168 @@
+"""The first base files of a record index: the keys of a table at one moment, written by file group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.index.record_index_groups import RecordGroups, new_group_ids
+from pyhudi.index.record_index_values import group_count
+from pyhudi.merge.file_group_reader import FileSlice
+from pyhudi.metadata.file_groups.delta_files import GroupSlice
+from pyhudi.metadata.metadata_layout import file_group_ids
+from pyhudi.read.execute.merged_reader import slice_context
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.spark.indexes.record_index.record_index_keys import file_keys, slice_keys, task_count
+from pyhudi.spark.indexes.record_index.record_index_update import numbered
+from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, Target, write_keys
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import millis_of_instant
+from pyhudi.write.planning.existing_files import row_counts
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+
+
+_SAMPLE = 256
+"""Number of footers by which the rows of a table are estimated, while others wait for its lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class InitialKeys:
+    """The keys of a table at one moment, and the file groups of a record index of them."""
+
+    spark: SparkSession
+    table: PinnedTable
+    opts: Options
+    slices: pa.Table
+    groups: RecordGroups
+
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        storage: Storage,
+        config: TableConfig,
+        opts: Options,
+        data: ActiveTimeline,
+        *,
+        partitioned: bool,
+    ) -> InitialKeys:
+        """Load the table's files; reads no keys.
+
+        Raises:
+            UnsupportedTableError: the files hold no keys, or there is no file group.
+        """
+        if not config.populate_meta_fields:
+            raise UnsupportedTableError(
+                "a record index needs base files with record keys (hoodie.populate.meta.fields=true)"
+            )
+        slices = FileSystemView.load(TableSnapshot(storage, config, data), data.timeline).latest_slices()
+        ids = _group_ids(storage, opts, slices, partitioned=partitioned)
+        groups = RecordGroups.of(ids, partitioned=partitioned)
+        if not len(groups):
+            raise UnsupportedTableError(
+                "a partitioned record index has file groups for each partition, and there is none"
+            )
+        return cls(spark, PinnedTable(storage, config, data), opts, slices, groups)
+
+    def write(self, instant: str) -> list[dict[str, Any]]:
+        """Write the base files of the index at an instant of the metadata table; returns their write stats. Runs a
+        Spark job.
+
+        Raises:
+            UnsupportedTableError: keys are in several file groups.
+        """
+        slices, groups, config = self.slices, self.groups, self.table.config
+        millis = {i: millis_of_instant(i, config.timezone) for i in pc.unique(slices["base_instant"]).to_pylist()}
+        since = pa.array([millis[i] for i in slices["base_instant"].to_pylist()], pa.int64())
+        files = numbered(slices["partition"], slices["file_id"], slices["base_path"], since)
+        if not files.num_rows:
+            return []
+        tasks = task_count(len(groups), self.spark)
+        keys = _keys(self.spark, self.table, self.opts, slices, files, groups, tasks)
+        target = Target(
+            self.table.storage, instant, config.version, groups, [GroupSlice(file_id) for file_id in groups.ids]
+        )
+        written = write_keys(keys, KeyLocations(files, pa.array([], pa.string())), target, tasks)
+        refuse_clashes(written.clashes, groups)
+        return written.stats
+
+
+def refuse_clashes(count: int, groups: RecordGroups) -> None:
+    if not count:
+        return
+    where = "several file groups of a partition" if groups.partitioned else "several file groups"
+    cure = "" if groups.partitioned else ", or, if they are unique in their partitions, have a partitioned record index"
+    raise UnsupportedTableError(
+        f"{count} keys are in {where}, and a record index knows one place of each; delete the duplicates{cure}"
+    )
+
+
+def _group_ids(storage: Storage, opts: Options, slices: pa.Table, *, partitioned: bool) -> list[str]:
+    """The file groups that the index gets, by the rows of the base files."""
+    found = slices.filter(pc.is_valid(slices["base_path"])).select(["partition", "base_path", "base_size"])
+    rows = _estimated_rows(storage, found)
+    if not partitioned:
+        least, most = (
+            opts.get_typed(o)
+            for o in (options.METADATA_RECORD_INDEX_MIN_GROUPS, options.METADATA_RECORD_INDEX_MAX_GROUPS)
+        )
+        return file_group_ids(PARTITION, group_count(sum(rows), least, most))
+    least, most = (
+        opts.get_typed(o)
+        for o in (
+            options.METADATA_PARTITIONED_RECORD_INDEX_MIN_GROUPS,
+            options.METADATA_PARTITIONED_RECORD_INDEX_MAX_GROUPS,
+        )
+    )
+    counts = dict.fromkeys(pc.unique(slices["partition"]).to_pylist(), 0)
+    for partition, count in zip(found["partition"].to_pylist(), rows, strict=True):
+        counts[partition] += count
+    return new_group_ids({path: group_count(count, least, most) for path, count in counts.items()})
+
+
+def _estimated_rows(storage: Storage, files: pa.Table) -> list[int]:
+    """Estimated numbers of rows of base files: exact for some, by size for the others."""
+    step = max(1, -(-files.num_rows // _SAMPLE))
+    some = files.take(list(range(0, files.num_rows, step)))
+    rows = row_counts(storage, some["base_path"])
+    if step == 1:
+        return rows
+    by_byte = sum(rows) / max(1, pc.sum(some["base_size"]).as_py() or 0)
+    return [round(size * by_byte) for size in files["base_size"].to_pylist()]
+
+
+def _keys(
+    spark: SparkSession,
+    table: PinnedTable,
+    opts: Options,
+    slices: pa.Table,
+    files: pa.Table,
+    groups: RecordGroups,
+    tasks: int,
+) -> DataFrame:
+    """The keys that the table's rows have now; ``files`` are the slices as numbered places."""
+    logged = pc.fill_null(pc.greater(pc.list_value_length(slices["log_paths"]), 0), False)
+    parts = []
+    alone = files.filter(pc.invert(logged))
+    if alone.num_rows:
+        parts.append(file_keys(spark, table.storage, alone, groups, tasks))
+    if alone.num_rows < files.num_rows:
+        found = table_schema(table)
+        if found is None:
+            raise UnsupportedTableError("the table has log files, but no columns are known of it")
+        context = slice_context(table, found.schema, opts=opts)
+        rows = slices.append_column("number", files["number"]).filter(logged).to_pylist()
+        parts.append(slice_keys(spark, context, [(FileSlice.of(row), row["number"]) for row in rows], groups, tasks))
+    return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])

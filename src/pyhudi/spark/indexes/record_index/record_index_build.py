@@ -1,0 +1,106 @@
+"""The record index of a table that has none: built of what the table holds, and declared."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.errors import HudiError
+from pyhudi.metadata.indexes.index_declarations import declare_partitions
+from pyhudi.metadata.metadata_layout import FILES
+from pyhudi.metadata.writer.initialize_partitions import build_partition
+from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
+from pyhudi.services.indexing.index_builder import lock_table
+from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys, refuse_clashes
+from pyhudi.spark.indexes.record_index.record_index_reader import PARTITIONED
+from pyhudi.spark.indexes.record_index.record_index_verify import count_duplicate_keys
+from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.write.write_checks import check_record_index
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+
+
+_log = logging.getLogger(__name__)
+
+
+def build_record_index(
+    spark: SparkSession,
+    storage: Storage,
+    config: TableConfig,
+    opts: Options,
+    data: ActiveTimeline,
+    completion: Callable[[], str],
+) -> TableConfig:
+    """Build the record index of what the table holds by its timeline, and declare it. Runs a Spark job.
+
+    The caller holds the lock. Keys are told apart by their partitions unless the options ask for a global index.
+
+    Raises:
+        UnsupportedTableError: the files hold no keys, or some keys are in more than one file group, of which an index
+            knows one only; or tables of that version have no index that knows keys by partition.
+    """
+    partitioned = not opts.get_typed(options.METADATA_GLOBAL_RECORD_INDEX_ENABLE)
+    check_record_index(config, opts)
+    first = InitialKeys.of(spark, storage, config, opts, data, partitioned=partitioned)
+    metadata_context = MetadataWriteContext(storage, opts, data, completion)
+    build_partition(
+        metadata_context, config, PARTITION, first.groups.ids, lambda groups: first.write(groups.files.instant)
+    )
+    definitions = None if config.version < 9 else {PARTITION: record_index_definition(partitioned=partitioned)}
+    return declare_partitions(storage, config, [PARTITION], definitions)
+
+
+def refuse_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> None:
+    """Refuse the index if writes since its base files were written have put keys into second file groups.
+
+    Raises:
+        UnsupportedTableError: they have.
+    """
+    refuse_clashes(
+        count_duplicate_keys(first, [s for s in stats if s["partitionPath"] == PARTITION], data), first.groups
+    )
+
+
+def ensure_record_index(spark: SparkSession, storage: Storage, opts: Options) -> bool:
+    """Build the record index if the options want one and the table has none; tells whether it was built. A warning says
+    so if it cannot be: the last write is committed."""
+    client = TableMetaClient.open(storage, opts)
+    if not wants_record_index(opts, client.config):
+        return False
+    try:
+        with lock_table(client, opts) as table:
+            if not wants_record_index(opts, table.config):
+                return False
+            build_record_index(spark, storage, table.config, opts, table.data, table.completion)
+    except HudiError as reason:
+        _log.warning("the record index of %s was not built: %s", storage.root, reason)
+        return False
+    return True
+
+
+def wants_record_index(opts: Options, config: TableConfig) -> bool:
+    """Return True if the options ask for a record index that the table could have and has not."""
+    kinds = (options.METADATA_GLOBAL_RECORD_INDEX_ENABLE, options.METADATA_PARTITIONED_RECORD_INDEX_ENABLE)
+    wanted = opts.get_typed(options.METADATA_ENABLE) and any(opts.get_typed(kind) for kind in kinds)
+    known = (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    return wanted and FILES in config.metadata_partitions and PARTITION not in known
+
+
+def record_index_definition(*, partitioned: bool) -> dict[str, Any]:
+    """The definition of a record index, which tables have from version 9 on."""
+    return {
+        "indexName": PARTITION,
+        "indexType": PARTITION,
+        "indexFunction": "",
+        "sourceFields": [],
+        "indexOptions": {PARTITIONED: str(partitioned).lower()},
+        "version": "V1",
+    }

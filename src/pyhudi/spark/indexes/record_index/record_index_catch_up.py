@@ -1,0 +1,99 @@
+"""Updates by a write of a record index that is being built at the same time.
+
+The index cannot be looked at yet, so the file slices before and after the write are compared: the index learns of all
+keys of the file groups that the write has changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options
+from pyhudi.index.record_index_groups import RecordGroups
+from pyhudi.merge.file_group_reader import SliceContext
+from pyhudi.merge.logs.valid_log_blocks import Committed
+from pyhudi.metadata.file_groups.log_file_groups import group_slices
+from pyhudi.metadata.indexes.index_delta import IndexDelta
+from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.read.execute.merged_reader import slice_context
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.schema.table_columns import schema_after
+from pyhudi.spark.indexes.record_index.record_index_keys import slice_keys, task_count
+from pyhudi.spark.indexes.record_index.record_index_reader import is_partitioned
+from pyhudi.spark.indexes.record_index.record_index_update import file_groups_of, numbered, with_new_groups
+from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, Target, write_keys
+from pyhudi.spark.indexes.secondary_index import slice_changes
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.instant import millis_of_instant
+
+if TYPE_CHECKING:
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.table.meta_client import TableMetaClient
+    from pyhudi.timeline.commit_metadata import CommitMetadata
+    from pyhudi.timeline.timeline import Timeline
+
+_log = logging.getLogger(__name__)
+
+
+def catch_up_delta(
+    spark: SparkSession,
+    client: TableMetaClient,
+    config: TableConfig,
+    opts: Options,
+    timeline: Timeline,
+    instant: str,
+    metadata: CommitMetadata,
+) -> IndexDelta | None:
+    """Write what a write at ``instant`` has done to keys to the record index that is being built; None if that cannot
+    be said: the index cannot be built then. Runs a Spark job.
+
+    ``timeline`` is what the write was planned on, ``metadata`` what its commit is going to say.
+    """
+    if not config.populate_meta_fields:
+        return None
+    storage, version = client.storage, config.version
+    changes = slice_changes(FileSystemView.load(client, timeline).latest_slices(), metadata, instant)
+    after = [change.after for change in changes if change.after is not None]
+    before = [change.before for change in changes if change.before is not None]
+    if not after and not before:
+        return IndexDelta(frozenset({PARTITION}))
+    millis = millis_of_instant(instant, config.timezone)
+    places, ids, paths = (
+        pa.chunked_array([[getattr(one, name) for one in after]], pa.string())
+        for name in ("partition", "file_id", "base_path")
+    )
+    files = numbered(places, ids, paths, millis)
+    own = metadata_timeline(storage, version).timeline
+    partitioned = is_partitioned(storage, config)
+    known = [group.file_id for group in group_slices(storage, own, PARTITION, version)]
+    groups = RecordGroups.of(known, partitioned=partitioned)
+    groups = with_new_groups(storage, config, opts, instant, groups, sorted({one.partition for one in after}))
+    partitions = sorted({one.partition for one in before})
+    tasks = task_count(len(groups), spark)
+    table = PinnedTable.of(client)
+    context = slice_context(table, schema_after(table, metadata), opts=opts)
+    there = [(one, number) for number, one in enumerate(after)]
+    keys = slice_keys(spark, _with_own(context, instant), there, groups, tasks)
+    if before:
+        gone = [(one, -1 - partitions.index(one.partition)) for one in before]
+        keys = keys.unionByName(slice_keys(spark, context, gone, groups, tasks))
+    target = Target(storage, instant, version, groups, file_groups_of(storage, config, groups), beside=True)
+    written = write_keys(keys, KeyLocations(files, pa.array(partitions, pa.string())), target, tasks)
+    if written.clashes:
+        _log.warning("the record index of %s cannot be built: keys are in several file groups now", storage.root)
+        return None
+    return IndexDelta(frozenset({PARTITION}), written.stats)
+
+
+def _with_own(context: SliceContext, instant: str) -> SliceContext:
+    """The context, with the log blocks of a write that is pending among those that count (tables of version 6)."""
+    committed = context.view.committed
+    if not isinstance(committed, Committed):
+        return context
+    own = Committed(committed.completed | {instant}, committed.pending - {instant}, committed.start)
+    return replace(context, view=replace(context.view, committed=own))

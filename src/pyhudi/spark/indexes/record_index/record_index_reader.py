@@ -1,0 +1,63 @@
+"""The record index as writes use it that look keys up there instead of in the table's files.
+
+It is a partition of the metadata table that knows the file group of every key; the tasks that merge base files find the
+rows by key (`pyhudi.write.rows.keyed_rows`). It is built by `pyhudi.spark.indexes.record_index.record_index_build` and
+kept by `pyhudi.spark.indexes.record_index.record_index_update`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyhudi.errors import MetadataTableError
+from pyhudi.index.record_index_groups import RecordGroups
+from pyhudi.metadata.indexes.index_definitions import load_definitions
+from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION
+from pyhudi.table.meta_client import TableMetaClient
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+
+PARTITIONED = "isPartitioned"
+"""In the options of the definition of a record index."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIndex:
+    """A table's record index, and its file groups. ``doubts``: what was found, while it was used, that cannot be."""
+
+    table: MetadataTable
+    groups: RecordGroups
+    doubts: list[str] = field(default_factory=list)
+
+    @property
+    def partitioned(self) -> bool:
+        """True if keys are distinguished by partition."""
+        return self.groups.partitioned
+
+    @classmethod
+    def open(cls, client: TableMetaClient, *, partitioned: bool) -> RecordIndex | None:
+        """The record index, if there is one of that kind that can be trusted, and files that hold keys."""
+        config = client.config
+        if PARTITION not in config.metadata_partitions or not config.populate_meta_fields:
+            return None
+        if is_partitioned(client.storage, config) != partitioned:
+            return None
+        try:
+            table = MetadataTable.open_now(client.storage, config)
+            ids = table.groups(PARTITION)["file_id"].to_pylist()
+        except MetadataTableError as reason:
+            _log.warning("the record index is not used, keys are looked for in the files: %s", reason)
+            return None
+        return cls(table, RecordGroups.of(ids, partitioned=partitioned))
+
+
+def is_partitioned(storage: Storage, config: TableConfig) -> bool:
+    """Return True if the table's record index knows keys by partition."""
+    definition = load_definitions(storage, config).get(PARTITION, {})
+    return str((definition.get("indexOptions") or {}).get(PARTITIONED, "false")).lower() == "true"

@@ -1,0 +1,194 @@
+"""Update of the record index with the key changes of a write, in the same transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.errors import MetadataTableError
+from pyhudi.index.record_index_groups import RecordGroups, new_group_ids
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
+from pyhudi.metadata.file_groups.log_file_groups import group_slices
+from pyhudi.metadata.indexes.index_delta import IndexDelta
+from pyhudi.metadata.metadata_layout import metadata_timeline
+from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.spark.indexes.record_index.record_index_keys import file_keys, removed_from, removed_keys, task_count
+from pyhudi.spark.indexes.record_index.record_index_reader import is_partitioned
+from pyhudi.spark.indexes.record_index.record_index_writer import (
+    PARTITION,
+    KeyLocations,
+    Target,
+    count_clashes,
+    write_keys,
+)
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.timeline.instant import millis_of_instant
+from pyhudi.write.write_operations import replaced_files
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+
+_log = logging.getLogger(__name__)
+
+
+def _none() -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChanges:
+    """Changes of a write to keys.
+
+    Args:
+        stats: its write stats.
+        slices: the file groups that there were before (SLICE_SCHEMA), of which ``replaced`` (REPLACED_SCHEMA) go out of
+            view.
+        deleted: gives the rows whose keys are certainly deleted in their partitions; None without any.
+        looked_up: new keys have been looked for in the record index. ``doubts``: what was wrong with it then.
+        bucketed: keys have not been looked for at all, and log files may have new ones.
+    """
+
+    stats: pa.Table
+    slices: pa.Table = field(default_factory=SLICE_SCHEMA.empty_table)
+    replaced: pa.Table | None = None
+    deleted: Callable[[], DataFrame | None] = _none
+    looked_up: bool = False
+    bucketed: bool = False
+    doubts: Sequence[str] = ()
+
+
+def index_delta(
+    spark: SparkSession, storage: Storage, config: TableConfig, opts: Options, instant: str, changes: KeyChanges
+) -> IndexDelta | None:
+    """Write what a write at ``instant`` has done to the keys; None when the table has no record index that is kept up
+    to date: the index is taken out of use then. Runs a Spark job.
+
+    An index has one place for each key. Where a write puts a key into a second file group (of a partition, if the index
+    is partitioned), looking for it there would not find all of its rows, so that the index cannot stay.
+    """
+    if PARTITION not in config.metadata_partitions or not config.populate_meta_fields:
+        return None
+    if changes.doubts:
+        _log.warning("the record index of %s is taken out of use: %s", storage.root, changes.doubts[0])
+        return None
+    try:
+        current = MetadataTable.open_now(storage, config)
+        groups = RecordGroups.of(
+            current.groups(PARTITION)["file_id"].to_pylist(), partitioned=is_partitioned(storage, config)
+        )
+    except MetadataTableError as reason:
+        _log.warning("the record index of %s is taken out of use: %s", storage.root, reason)
+        return None
+    deleted = changes.deleted()
+    files = _written(changes, every=deleted is not None, millis=millis_of_instant(instant, config.timezone))
+    replaced = replaced_files(changes.slices, changes.replaced)
+    if not files.num_rows and deleted is None and not replaced.num_rows:
+        return IndexDelta(frozenset({PARTITION}))
+    groups = with_new_groups(storage, config, opts, instant, groups, pc.unique(files["partition"]).to_pylist())
+    target = Target(
+        storage,
+        instant,
+        config.version,
+        groups,
+        file_groups_of(storage, config, groups),
+        current,
+        check=not changes.looked_up,
+    )
+    partitions = pc.unique(changes.slices["partition"]).cast(pa.string())
+    tasks = task_count(len(groups), spark)
+    parts = []
+    if files.num_rows:
+        parts.append(file_keys(spark, storage, files, groups, tasks, since=instant))
+    if deleted is not None:
+        parts.append(removed_keys(deleted, partitions, groups, tasks))
+    if replaced.num_rows:
+        numbers = removed_from(pc.index_in(replaced["partition"], value_set=partitions))
+        parts.append(file_keys(spark, storage, replaced.append_column("number", numbers), groups, tasks))
+    keys = parts[0]
+    for part in parts[1:]:
+        keys = keys.unionByName(part)
+    places = KeyLocations(files, partitions)
+    written = write_keys(keys, places, target, tasks)
+    if written.clashes:
+        _log.warning(
+            "the record index of %s is taken out of use: %d keys are in more than one file group now%s",
+            storage.root,
+            written.clashes,
+            "" if groups.partitioned else ", of the same or of several partitions",
+        )
+        return None
+    taken = partial(_taken, keys, places, target, tasks) if files.num_rows else None
+    return IndexDelta(frozenset({PARTITION}), written.stats, taken=taken)
+
+
+def _taken(keys: DataFrame, places: KeyLocations, target: Target, tasks: int) -> int:
+    """Number of the keys that have moved although the index has their old location. Runs a Spark job."""
+    config = TableConfig.load(target.storage)
+    if PARTITION not in config.metadata_partitions:
+        return 0
+    try:
+        now = MetadataTable.open_now(target.storage, config)
+    except MetadataTableError:  # the commit does without it
+        return 0
+    return count_clashes(keys, places, replace(target, current=now, check=True), tasks)
+
+
+def _written(changes: KeyChanges, *, every: bool, millis: int) -> pa.Table:
+    """The files that may have new keys: number, partition, file_id, path, millis, and ``tail``: how many of their last
+    rows these are (null: any). ``every``: also those in which keys may be that are deleted elsewhere in the batch."""
+    stats = changes.stats
+    is_log = pc.is_valid(stats["logVersion"])
+    new = pc.fill_null(pc.greater(stats["numInserts"], 0), False)
+    rows = pc.fill_null(pc.greater(stats["numWrites"], 0), False)
+    # a base file still has keys that log files have deleted, and that are found there by other indexes
+    from_logs = pc.and_(pc.and_(is_log, rows), pa.scalar(changes.bucketed or not changes.looked_up))
+    wanted = pc.or_(pc.and_(pc.invert(is_log), new), from_logs)
+    found = stats.filter(rows if changes.bucketed and every else wanted)
+    files = numbered(found["partitionPath"], found["fileId"], found["path"], millis)
+    # new records are the last ones of a base file
+    told = pc.and_(pc.is_null(found["logVersion"]), pa.scalar(not (changes.bucketed and every)))
+    return files.append_column("tail", pc.if_else(told, found["numInserts"], None))
+
+
+def numbered(
+    partitions: pa.ChunkedArray, file_ids: pa.ChunkedArray, paths: pa.ChunkedArray, millis: int | pa.Array
+) -> pa.Table:
+    """Files as places of keys, numbered from 0 on: partition, file_id, path, millis, number."""
+    count = len(paths)
+    times = pa.repeat(pa.scalar(millis, pa.int64()), count) if isinstance(millis, int) else millis
+    numbers = pa.array(range(count), pa.int32())
+    names = ["partition", "file_id", "path", "millis", "number"]
+    return pa.table([partitions, file_ids, paths, times, numbers], names=names).combine_chunks()
+
+
+def with_new_groups(
+    storage: Storage, config: TableConfig, opts: Options, instant: str, groups: RecordGroups, partitions: list[str]
+) -> RecordGroups:
+    """The file groups with those of partitions that the table has not had before, which are made."""
+    missing = groups.missing(partitions)
+    if not missing:
+        return groups
+    least = opts.get_typed(options.METADATA_PARTITIONED_RECORD_INDEX_MIN_GROUPS)
+    made = new_group_ids(dict.fromkeys(missing, least))
+    files = GroupFiles(storage, PARTITION, instant, config.version)
+    for file_id in made:
+        files.open_group(file_id)
+    return RecordGroups.of((*groups.ids, *made), partitioned=True)
+
+
+def file_groups_of(storage: Storage, config: TableConfig, groups: RecordGroups) -> list[GroupSlice]:
+    """Return the names of the next log files of the file groups."""
+    if config.version >= 8:
+        return [GroupSlice(file_id) for file_id in groups.ids]
+    found = group_slices(storage, metadata_timeline(storage, config.version).timeline, PARTITION, config.version)
+    known = set(groups.ids)
+    return [one for one in found if one.file_id in known]

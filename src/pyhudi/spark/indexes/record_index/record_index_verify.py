@@ -1,0 +1,91 @@
+"""Check that no key got into a second file group while a record index was built: the index would know only one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
+from pyhudi.index.record_index_values import locations_of
+from pyhudi.merge.file_group_reader import FileSlice
+from pyhudi.metadata.disable_metadata import METADATA_FOLDER
+from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, StorageRanges
+from pyhudi.metadata.records.metadata_record import RECORD_INDEX, decode, record_schema
+from pyhudi.read.execute.merged_reader import slice_context
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.spark.execution.group_runs import by_group
+from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK, Batches, slice_keys, task_count
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.view.file_system_view import FileSystemView
+
+if TYPE_CHECKING:
+    from pyhudi.spark.indexes.record_index.initial_keys import InitialKeys
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+
+def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> int:
+    """Return the number of keys in several file groups by now (``data``), all of which were in one each when the base
+    files of ``stats`` were written. Runs a Spark job over the file groups that have changed since; none if there are
+    none."""
+    storage, config = first.table.storage, first.table.config
+    slices = FileSystemView.load(TableSnapshot(storage, config, data), data.timeline).latest_slices()
+    before, after = _contents(first.slices), _contents(slices)
+    changed = slices.filter(pc.invert(pc.is_in(after, value_set=before)))
+    gone = first.slices.filter(pc.invert(pc.is_in(before, value_set=after)))
+    table = PinnedTable(storage, config, data)
+    found = table_schema(table)
+    if not changed.num_rows or found is None:
+        return 0
+    left = pa.concat_arrays([_places(changed), _places(gone)])
+    context = slice_context(table, found.schema, opts=first.opts)
+    there = [(FileSlice.of(row), number) for number, row in enumerate(changed.to_pylist())]
+    tasks = task_count(len(first.groups), first.spark)
+    keys = slice_keys(first.spark, context, there, first.groups, tasks)
+    written = {first.groups.ids.index(str(stat["fileId"])): stat for stat in stats}
+    version = config.version
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
+        for number, rows in by_group(batches, GROUP):
+            mine = pc.unique(rows[RECORD_KEY])
+            pairs = rows.group_by([RECORD_KEY, FILE]).aggregate([]).num_rows
+            others = _elsewhere(storage, written.get(number), left, version)
+            twice = pairs - len(mine) + (pc.sum(pc.is_in(others, value_set=mine)).as_py() or 0)
+            yield pa.RecordBatch.from_arrays([pa.array([twice], pa.int64())], names=["twice"])
+
+    counts = keys.repartition(tasks, TASK).sortWithinPartitions(GROUP).mapInArrow(count, "twice long").collect()
+    return sum(int(row[0]) for row in counts)
+
+
+def _elsewhere(storage: Storage, stat: Mapping[str, Any] | None, left: pa.Array, version: int) -> pa.ChunkedArray:
+    """The keys of a base file of the index whose file groups are not those that have changed."""
+    if stat is None:
+        return pa.chunked_array([], pa.string())
+    path, size = f"{METADATA_FOLDER}/{stat['path']}", int(stat["fileSizeInBytes"])
+    reader = HFileReader(StorageRanges(storage, path, size), cache=NO_CACHE, name=(path,))
+    entries = pa.Table.from_batches(reader.batches(), ENTRY_SCHEMA)
+    places = locations_of(
+        decode(entries["value"], reader.schema or record_schema(version), [RECORD_INDEX])[RECORD_INDEX]
+    )
+    changed = pc.is_in(_places(places), value_set=left)
+    return entries["key"].cast(pa.string()).filter(pc.invert(changed))
+
+
+def _contents(slices: pa.Table) -> pa.Array:
+    """File slices as texts."""
+    parts = [_places(slices), pc.fill_null(slices["base_path"], "").combine_chunks()]
+    logs = pc.fill_null(pc.binary_join(slices["log_paths"].combine_chunks(), "\0"), "")
+    return pc.binary_join_element_wise(*parts, logs, "\0")
+
+
+def _places(rows: pa.Table) -> pa.Array:
+    """Partition and file id as one text."""
+    columns = (rows[name].combine_chunks().cast(pa.string()) for name in ("partition", "file_id"))
+    return pc.binary_join_element_wise(*columns, "\0")

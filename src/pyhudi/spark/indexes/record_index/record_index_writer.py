@@ -1,0 +1,202 @@
+"""Writes the file groups of a record index, each in a task that has all of its keys.
+
+An index knows one place of a key. Here is where it shows that a key has two: in what is written at a time, or in what
+is written and what the index has. They are counted; an index that has not all places must not be used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from pyhudi.index.record_index_groups import RecordGroups
+from pyhudi.index.record_index_values import encode_locations, locations_of
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
+from pyhudi.metadata.metadata_layout import MetadataPartition
+from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
+from pyhudi.metadata.records.metadata_record import RECORD_INDEX
+from pyhudi.metadata.records.record_changes import Records
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.spark.execution.group_runs import by_group
+from pyhudi.spark.execution.python_workers import prepare_worker, this_task
+from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK, Batches
+from pyhudi.storage import Storage
+
+PARTITION: str = MetadataPartition.RECORD_INDEX
+_STAT = "stat string, clashes long"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The file groups of a record index that are written: by whom, when, and which (``slices``, by number).
+
+    ``current``: the index as it is before (None: base files are written, and one for each group). ``check``: keys that
+    are added may be elsewhere already. ``beside``: the index is being built, so there is none to be looked at yet, and
+    keys that are said to be gone are so.
+    """
+
+    storage: Storage
+    instant: str
+    version: int
+    groups: RecordGroups
+    slices: Sequence[GroupSlice]
+    current: MetadataTable | None = None
+    check: bool = False
+    beside: bool = False
+
+    def write(self, number: int, records: Records, token: str) -> Mapping[str, Any]:
+        """Write one file group; returns the file's write stat."""
+        where, first = self.slices[number], self.current is None and not self.beside
+        files = GroupFiles(self.storage, PARTITION, self.instant, self.version)
+        return files.write(where, records, first=first, token=token)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLocations:
+    """Locations of keys (``files``: number, partition, file_id, millis) and the ``partitions`` that they are gone from,
+    by number."""
+
+    files: pa.Table
+    partitions: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The write stats of the files of an index, and how many keys have more than one place."""
+
+    stats: list[dict[str, Any]]
+    clashes: int
+
+
+def write_keys(keys: DataFrame, places: KeyLocations, target: Target, tasks: int) -> Written:
+    """Write keys (`pyhudi.spark.indexes.record_index.record_index_keys`) to the file groups of the index. Runs a Spark
+    job.
+
+    A key that one file has and that is gone elsewhere has moved. A key that is gone from another partition than the
+    index knows it in stays.
+    """
+    lasting = merge_of(places, target)
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
+        token = this_task().token
+        stats, clashes = [], []
+        for number, rows in by_group(batches, GROUP):
+            records, clashing = lasting.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())
+            clashes.append(clashing)
+            stats.append(json.dumps(target.write(number, records, token)) if len(records) else None)
+        columns = [pa.array(stats, pa.string()), pa.array(clashes, pa.int64())]
+        yield pa.RecordBatch.from_arrays(columns, names=["stat", "clashes"])
+
+    moved = keys.repartition(tasks, TASK).sortWithinPartitions(GROUP)
+    found = moved.mapInArrow(write, _STAT).collect()
+    return Written([json.loads(row[0]) for row in found if row[0] is not None], sum(row[1] for row in found))
+
+
+def count_clashes(keys: DataFrame, places: KeyLocations, target: Target, tasks: int) -> int:
+    """Return the number of keys with more than one location, as `write_keys` counts them. Writes nothing; runs a
+    Spark job."""
+    lasting = merge_of(places, target)
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
+        for number, rows in by_group(batches, GROUP):
+            found = lasting.records(number, rows[RECORD_KEY].combine_chunks(), rows[FILE].combine_chunks())
+            yield pa.RecordBatch.from_arrays([pa.array([found[1]], pa.int64())], names=["clashes"])
+
+    counts = keys.repartition(tasks, TASK).sortWithinPartitions(GROUP).mapInArrow(count, "clashes long").collect()
+    return sum(int(row[0]) for row in counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Merge of the keys of one file group."""
+
+    files: pa.Table
+    partitions: pa.Array
+    values: pa.Array
+    target: Target
+
+    def records(self, number: int, keys: pa.Array, numbers: pa.Array) -> tuple[Records, int]:
+        """The last place of each key, and the keys that are nowhere any more; and how many keys have two places."""
+        gone = pc.less(numbers, 0)
+        there, at = keys.filter(pc.invert(gone)), numbers.filter(pc.invert(gone))
+        lost = pa.table([keys.filter(gone), pc.subtract(-1, numbers.filter(gone).cast(pa.int64()))], names=["k", "p"])
+        there, at, clashes = self._last(there, at)
+        target = self.target
+        left = lost.filter(pc.invert(pc.is_in(lost["k"], value_set=there)))
+        deletes = left["k"].combine_chunks()
+        if target.current is None:
+            return Records(there, self.values.take(at), pc.unique(deletes)), clashes
+        # an index of one partition knows keys of that partition only
+        unsure = deletes if not target.groups.partitioned else _NO_KEYS
+        known = self._known(number, pa.concat_arrays([unsure, there]) if target.check else unsure)
+        if target.check:
+            clashes += self._elsewhere(known, there, at, lost)
+        if not target.groups.partitioned:
+            deletes = self._really_gone(known, left)
+        return Records(there, self.values.take(at), pc.unique(deletes)), clashes
+
+    def _last(self, there: pa.Array, at: pa.Array) -> tuple[pa.Array, pa.Array, int]:
+        encoded = there.dictionary_encode()
+        if len(encoded.dictionary) == len(there):
+            return there, at, 0
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        # several log files are one place
+        groups = _joined(self.files["partition"], self.files["file_id"]).dictionary_encode().indices
+        places = groups.to_numpy(zero_copy_only=False).astype(np.int64)[at.to_numpy()]
+        pairs = pc.count_distinct(pa.array(codes * (int(places.max(initial=0)) + 1) + places)).as_py()
+        last = np.zeros(len(encoded.dictionary), dtype=np.int64)
+        last[codes] = np.arange(len(codes))
+        return there.take(pa.array(last)), at.take(pa.array(last)), pairs - len(encoded.dictionary)
+
+    def _known(self, number: int, keys: pa.Array) -> pa.Table:
+        """Locations in the index of the keys of a file group: k, partition, file_id."""
+        assert self.target.current is not None
+        if not len(keys):
+            return pa.table(dict.fromkeys(_KNOWN, _NO_KEYS))
+        prefix = self.target.groups.prefix(number)
+        found = self.target.current.lookup(PARTITION, keys, [RECORD_INDEX], prefix=prefix)
+        where = locations_of(found[RECORD_INDEX])
+        return pa.table([found[KEY], where["partition"], where["file_id"]], names=_KNOWN)
+
+    def _elsewhere(self, known: pa.Table, there: pa.Array, at: pa.Array, lost: pa.Table) -> int:
+        """Number of keys that the index has in another file group than their current one, and not gone from there."""
+        rows = pc.index_in(known["k"], value_set=there).combine_chunks()
+        mine = self.files.take(at.take(rows))
+        same = pc.equal(_joined(mine["partition"], mine["file_id"]), _joined(known["partition"], known["file_id"]))
+        others = known.filter(pc.invert(pc.fill_null(same, True)))
+        return int(others.filter(pc.invert(self._left(others, lost))).num_rows)
+
+    def _really_gone(self, known: pa.Table, lost: pa.Table) -> pa.Array:
+        return known["k"].filter(self._left(known, lost)).combine_chunks()
+
+    def _left(self, known: pa.Table, lost: pa.Table) -> pa.Array:
+        """Mask of the keys that are gone from the partition where they are known."""
+        partitions = self.partitions.take(lost["p"].combine_chunks())
+        return pc.is_in(
+            _joined(known["k"], known["partition"]), value_set=_joined(lost["k"], pa.chunked_array([partitions]))
+        )
+
+
+def merge_of(places: KeyLocations, target: Target) -> Merge:
+    """Return the merge for keys with these locations."""
+    files = places.files.sort_by("number").combine_chunks()
+    values = encode_locations(files.select(["partition", "file_id", "millis"]), target.version)
+    return Merge(files, places.partitions, values, target)
+
+
+_NO_KEYS = pa.array([], pa.string())
+_KNOWN = ["k", "partition", "file_id"]
+
+
+def _joined(*columns: pa.ChunkedArray) -> pa.Array:
+    texts = [(c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c).cast(pa.string()) for c in columns]
+    return pc.binary_join_element_wise(*texts, "\0")

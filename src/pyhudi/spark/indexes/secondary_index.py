@@ -1,0 +1,179 @@
+"""Secondary indexes on Spark: built of what a table holds, and kept up to date by its writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.index.record_index_values import group_count
+from pyhudi.merge.file_group_reader import FileSlice, SliceContext
+from pyhudi.metadata.file_groups.delta_files import GroupSlice
+from pyhudi.metadata.file_groups.log_file_groups import group_slices
+from pyhudi.metadata.indexes.index_delta import IndexDelta
+from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, can_be_indexed, secondary_indexes
+from pyhudi.metadata.metadata_layout import file_group_ids, metadata_timeline
+from pyhudi.metadata.writer.initialize_partitions import build_partition
+from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
+from pyhudi.read.execute.merged_reader import slice_context
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.schema.table_columns import schema_after, table_schema
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.table_types import as_nullable
+from pyhudi.spark.indexes.secondary_index_entries import GroupChange, IndexTarget, write_changes
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.write.planning.existing_files import row_counts
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.table.meta_client import TableMetaClient
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.commit_metadata import CommitMetadata
+    from pyhudi.timeline.timeline import Timeline
+
+_Groups = dict[tuple[str, str], FileSlice]
+
+
+def build_secondary_index(
+    spark: SparkSession,
+    storage: Storage,
+    config: TableConfig,
+    opts: Options,
+    data: ActiveTimeline,
+    index: SecondaryIndex,
+    completion: Callable[[], str],
+) -> int:
+    """Build a secondary index of what the table holds by its timeline ``data``; returns the number of its file groups.
+    It is not declared here. The caller holds the table's lock. Runs a Spark job.
+    """
+    first = InitialEntries.of(spark, storage, config, opts, data, index)
+    metadata_context = MetadataWriteContext(storage, opts, data, completion)
+    build_partition(
+        metadata_context, config, index.partition, first.groups, lambda groups: first.write(groups.files.instant)
+    )
+    return len(first.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class InitialEntries:
+    """The rows of a table at one moment, and the file groups (ids) of a secondary index of them."""
+
+    spark: SparkSession
+    table: PinnedTable
+    opts: Options
+    slices: pa.Table
+    index: SecondaryIndex
+    groups: Sequence[str]
+
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        storage: Storage,
+        config: TableConfig,
+        opts: Options,
+        data: ActiveTimeline,
+        index: SecondaryIndex,
+    ) -> InitialEntries:
+        """Load the table's files; reads no rows."""
+        table = PinnedTable(storage, config, data)
+        slices = FileSystemView.load(table, data.timeline).latest_slices()
+        number = group_count(sum(row_counts(storage, slices["base_path"].drop_null())), *_limits(opts))
+        return cls(spark, table, opts, slices, index, file_group_ids(index.partition, number))
+
+    def write(self, instant: str) -> list[dict[str, Any]]:
+        """Write the base files of the index at an instant of the metadata table; returns their write stats. Runs a
+        Spark job."""
+        found = table_schema(self.table)
+        if not self.slices.num_rows or found is None:
+            return []
+        context = _context(self.table, as_nullable(found.schema), [self.index], self.opts)
+        changes = [GroupChange(None, FileSlice.of(row)) for row in self.slices.to_pylist()]
+        groups = [[GroupSlice(file_id) for file_id in self.groups]]
+        storage, version = self.table.storage, self.table.config.version
+        return write_changes(
+            self.spark, context, changes, IndexTarget(storage, instant, version, [self.index], groups, first=True)
+        )
+
+
+def secondary_delta(
+    spark: SparkSession,
+    client: TableMetaClient,
+    config: TableConfig,
+    opts: Options,
+    timeline: Timeline,
+    instant: str,
+    metadata: CommitMetadata,
+    only: Collection[str] | None = None,
+) -> IndexDelta | None:
+    """Write what a write at ``instant`` has done to the secondary indexes; None when the table has none that are kept
+    here. Runs a Spark job.
+
+    ``timeline`` is what the write was planned on, ``metadata`` what its commit is going to say. ``only``: the
+    partitions of the indexes that are asked for.
+    """
+    table = PinnedTable.of(client)
+    columns = schema_after(table, metadata)
+    indexes = [
+        index
+        for index in secondary_indexes(client.storage, config, kept=True)
+        if (only is None or index.partition in only)
+        and index.column in columns.names
+        and can_be_indexed(columns.field(index.column).type)
+    ]
+    if not indexes:
+        return None
+    own = metadata_timeline(client.storage, config.version).timeline
+    groups = [group_slices(client.storage, own, index.partition, config.version) for index in indexes]
+    slices = FileSystemView.load(client, timeline).latest_slices()
+    changes = slice_changes(slices, metadata, instant)
+    stats: Sequence[dict[str, Any]] = ()
+    if changes:
+        context = _context(table, columns, indexes, opts)
+        target = IndexTarget(client.storage, instant, config.version, indexes, groups)
+        stats = write_changes(spark, context, changes, target)
+    return IndexDelta(frozenset(index.partition for index in indexes), stats)
+
+
+def _context(table: PinnedTable, schema: pa.Schema, indexes: Sequence[SecondaryIndex], opts: Options) -> SliceContext:
+    columns = dict.fromkeys((RECORD_KEY, *(index.column for index in indexes)))
+    return replace(slice_context(table, schema, opts=opts), columns=tuple(columns))
+
+
+def slice_changes(slices: pa.Table, metadata: CommitMetadata, instant: str) -> list[GroupChange]:
+    """The file groups that a write has changed, or has taken out of view."""
+    ids = [metadata.stats["fileId"], *([] if metadata.replaced is None else [metadata.replaced["file_id"]])]
+    touched = pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.string())
+    slices = slices.filter(pc.is_in(slices["file_id"], value_set=touched.drop_null().combine_chunks()))
+    before: _Groups = {(row["partition"], row["file_id"]): FileSlice.of(row) for row in slices.to_pylist()}
+    after: dict[tuple[str, str], FileSlice | None] = {}
+    if metadata.replaced is not None:
+        gone = metadata.replaced.filter(pc.is_valid(metadata.replaced["file_id"])).to_pylist()
+        after |= {(row["partition"], row["file_id"]): None for row in gone}
+    stats = metadata.stats.select(["partitionPath", "fileId", "path", "fileSizeInBytes", "logVersion"])
+    for stat in stats.filter(pc.is_valid(stats["path"])).to_pylist():
+        group = (stat["partitionPath"], stat["fileId"])
+        if stat["logVersion"] is None:
+            after[group] = FileSlice(*group, instant, stat["path"])
+            continue
+        known = after.get(group) or before.get(group) or FileSlice(*group, instant, None)
+        if stat["path"] in known.log_paths:  # before version 8 nothing in its name tells who has written it
+            after[group] = known
+            continue
+        after[group] = replace(
+            known,
+            log_paths=(*known.log_paths, stat["path"]),
+            log_sizes=(*known.log_sizes, stat["fileSizeInBytes"]),
+        )
+    return [GroupChange(before.get(group), new) for group, new in after.items()]
+
+
+def _limits(opts: Options) -> tuple[int, int]:
+    least, most = options.METADATA_RECORD_INDEX_MIN_GROUPS, options.METADATA_RECORD_INDEX_MAX_GROUPS
+    return opts.get_typed(least), opts.get_typed(most)

@@ -1,0 +1,146 @@
+"""Entries of secondary indexes: found by comparing file slices before and after a write, and written to the file groups
+of the indexes.
+
+A row that a write has changed is a row of a file slice that it has written. So the slices before and after are read,
+only the record keys and the indexed columns, and what differs is what the indexes have to learn: that holds for
+whatever the write has done, and however rows are merged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
+from pyhudi.metadata.indexes.secondary_index_definition import SecondaryIndex, entry_keys, entry_value
+from pyhudi.metadata.records.metadata_keys import secondary_group_of
+from pyhudi.metadata.records.record_changes import Records
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.spark.execution.group_runs import by_group
+from pyhudi.spark.execution.python_workers import prepare_worker, this_task
+from pyhudi.spark.execution.task_placement import placement_keys
+from pyhudi.storage import Storage
+
+_KEY, _GONE, _GROUP, _TASK = "_pyhudi_entry", "_pyhudi_gone", "_pyhudi_group", "_pyhudi_task"
+_ENTRIES = f"{_KEY} string, {_GONE} boolean, {_GROUP} int, {_TASK} int"
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """A file group's slice before and after a write; None: it has none."""
+
+    before: FileSlice | None
+    after: FileSlice | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexTarget:
+    """Secondary indexes that are written: the file groups of each (``groups``), by whom and when. ``first``: base files
+    are written."""
+
+    storage: Storage
+    instant: str
+    version: int
+    indexes: Sequence[SecondaryIndex]
+    groups: Sequence[Sequence[GroupSlice]]
+    first: bool = False
+
+    @property
+    def starts(self) -> list[int]:
+        """The number of the first file group of each index, when those of all are counted; at last their count."""
+        return [0, *np.cumsum([len(groups) for groups in self.groups]).tolist()]
+
+    def write(self, number: int, records: Records, token: str) -> Mapping[str, Any]:
+        """Write one file group; returns the file's write stat."""
+        at = int(np.searchsorted(self.starts, number, side="right")) - 1
+        where, partition = self.groups[at][number - self.starts[at]], self.indexes[at].partition
+        files = GroupFiles(self.storage, partition, self.instant, self.version)
+        return files.write(where, records, first=self.first, token=token)
+
+
+def write_changes(
+    spark: SparkSession, context: SliceContext, changes: Sequence[GroupChange], target: IndexTarget
+) -> list[dict[str, Any]]:
+    """Update indexes with changes of file groups; returns the write stats of the files. Runs a Spark job.
+
+    ``context`` reads the record key and the indexed columns.
+    """
+    count = target.starts[-1]
+    tasks = max(1, min(count, int(spark.conf.get("spark.sql.shuffle.partitions") or 200)))
+    value = entry_value(target.version)
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
+        token = this_task().token
+        groups = by_group(batches, _GROUP)
+        parts = ((number, _records(rows[_KEY].chunk(0), rows[_GONE].chunk(0), value)) for number, rows in groups)
+        stats = [json.dumps(target.write(number, records, token)) for number, records in parts if len(records)]
+        yield pa.RecordBatch.from_arrays([pa.array(stats, pa.string())], names=["stat"])
+
+    entries = _entries(spark, context, changes, target, tasks)
+    moved = entries.repartition(tasks, _TASK).sortWithinPartitions(_GROUP)
+    return [json.loads(row[0]) for row in moved.mapInArrow(write, "stat string").collect()]
+
+
+def _entries(
+    spark: SparkSession, context: SliceContext, changes: Sequence[GroupChange], target: IndexTarget, tasks: int
+) -> DataFrame:
+    """The entries that are new, and those that are gone, with the file group of each. Lazy."""
+    placement = np.array(placement_keys(tasks), dtype=np.int32)
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                change = changes[number]
+                before, after = _rows(context, change.before), _rows(context, change.after)
+                for at, index in enumerate(target.indexes):
+                    old, new = (_keys(rows, index.column) for rows in (before, after))
+                    lost = old.filter(pc.invert(pc.is_in(old, value_set=new)))
+                    added = new.filter(pc.invert(pc.is_in(new, value_set=old)))
+                    for keys, gone in ((lost, True), (added, False)):
+                        if len(keys):
+                            yield _placed(keys, at, gone, target, placement)
+
+    number = len(changes)
+    return spark.range(0, number, 1, numPartitions=max(1, number)).mapInArrow(read, _ENTRIES)
+
+
+def _placed(keys: pa.Array, at: int, gone: bool, target: IndexTarget, placement: np.ndarray[Any, Any]) -> Any:
+    groups = secondary_group_of(keys, len(target.groups[at]), target.version) + target.starts[at]
+    columns = [
+        keys,
+        pa.repeat(pa.scalar(gone), len(keys)),
+        pa.array(groups.astype(np.int32)),
+        pa.array(placement[groups % len(placement)]),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=[_KEY, _GONE, _GROUP, _TASK])
+
+
+def _rows(context: SliceContext, file_slice: FileSlice | None) -> pa.Table:
+    found = [] if file_slice is None else read_slice(context, file_slice)
+    return pa.Table.from_batches(found, context.output_schema)
+
+
+def _keys(rows: pa.Table, column: str) -> pa.Array:
+    flat = rows.select([column, RECORD_KEY]).combine_chunks()
+    if not flat.num_rows:
+        return pa.array([], pa.string())
+    return pc.unique(entry_keys(flat.column(0).chunk(0), flat.column(1).chunk(0)))
+
+
+def _records(keys: pa.Array, gone: pa.Array, value: pa.Scalar) -> Records:
+    """Records to write for entries of one file group. One that is gone from one file group of the table and new in
+    another has moved along with its row."""
+    there, lost = pc.unique(keys.filter(pc.invert(gone))), pc.unique(keys.filter(gone))
+    lost = lost.filter(pc.invert(pc.is_in(lost, value_set=there)))
+    return Records(there, pa.repeat(value, len(there)), lost)

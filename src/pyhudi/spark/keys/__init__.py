@@ -1,0 +1,3 @@
+"""Record keys and partition paths as Spark column expressions. Takes a DataFrame and a key specification and gives
+the DataFrame with keys and partition paths, one row for each key.
+"""

@@ -1,0 +1,130 @@
+"""Merges the rows of one batch that have the same key, and says which rows are deletes.
+
+All of it is lazy. What decides between rows of one key is measured on Apache Hudi: by event time the highest ordering
+values win, by commit time the last row; ties go to the later row of the batch, deletes take part like any row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import BooleanType, NumericType, StringType, StructType
+
+from pyhudi.config.enums import MergeMode
+from pyhudi.errors import SchemaMismatchError
+from pyhudi.merge.modes.delete_marker import IS_DELETED
+from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.merge.ordering_values import SEQUENCE_DIGITS
+from pyhudi.merge.sorted_deduplication import SortedDeduplicator
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.keys.key_text import quoted, resolve
+from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, MergeSettings
+from pyhudi.write.location_columns import DELETE
+
+POSITION = "_pyhudi_position"
+"""Bigint: the order in which rows came."""
+_WINNER = "_pyhudi_winner"
+
+
+def mark_deletes(df: DataFrame, merging: MergeSettings, *, every_row: bool = False) -> DataFrame:
+    """*df* with the boolean ``_pyhudi_delete``.
+
+    True where ``_hoodie_is_deleted`` is true or the table's delete field holds exactly its marker; everywhere for the
+    operation delete (*every_row*).
+    """
+    return df.withColumn(DELETE, F.lit(True) if every_row else is_delete(df.schema, merging))
+
+
+def is_delete(schema: StructType, merging: MergeSettings) -> Column:
+    """Column that is true if a row is a delete; never null."""
+    found = F.lit(False)
+    if IS_DELETED in schema.names and isinstance(schema[IS_DELETED].dataType, BooleanType):
+        found = F.coalesce(F.col(IS_DELETED), F.lit(False))
+    field, marker = merging.properties.get(DELETE_FIELD), merging.properties.get(DELETE_MARKER)
+    if field is None or marker is None or field not in schema.names:
+        return found
+    return found | F.coalesce(F.col(quoted([field])).cast("string") == marker, F.lit(False))
+
+
+def dedupe(df: DataFrame, merging: MergeSettings, *, global_keys: bool = False) -> DataFrame:
+    """Return one row per key and partition path (*global_keys*: per key).
+
+    *df* has keys (`with_keys`), and for partial-update modes ``_pyhudi_delete`` if deletes occur. "Later" is the order
+    in which *df* comes: its partitions one after the other, rows within them. Lazy; *df* is evaluated once.
+    Partial updates and the mode CUSTOM are merged as versions from different writes are.
+
+    Raises SchemaMismatchError for a missing ordering column, UnsupportedTableError where the mode is CUSTOM and its
+    merger is not registered.
+    """
+    by = [RECORD_KEY] if global_keys else [PARTITION_PATH, RECORD_KEY]
+    placed = numbered(df)
+    if merging.dedupe_mode is MergeMode.CUSTOM:
+        return _folded(placed, merging, by)
+    order = batch_order(df.schema, merging)
+    if merging.dedupe_partial_mode is not None:
+        return _folded(placed, merging, by)
+    # as fast as a window, and indifferent to the session's settings for windows
+    rest = [name for name in df.columns if name not in by]
+    columns = [F.lit(True).alias("_pyhudi_any"), *(F.col(quoted([name])) for name in rest)]
+    strength = _strength(order)
+    winners = placed.groupBy(*by).agg(F.max_by(F.struct(*columns), strength).alias(_WINNER))
+    return winners.select(
+        *(F.col(name if name in by else quoted([_WINNER, name])) for name in df.columns),
+    )
+
+
+def dedupe_in_tasks(merging: MergeSettings, *, hard_deletes: bool) -> SortedDeduplicator:
+    """Deduplicate inside tasks that each have all rows of a key, in their order (`numbered`)."""
+    rules = MergeRules() if hard_deletes else MergeRules.of_batch(merging)
+    return SortedDeduplicator((RECORD_KEY,), DELETE, rules, (), hard_deletes)
+
+
+def numbered(df: DataFrame) -> DataFrame:
+    """Rows that know in which order they came (`POSITION`)."""
+    return df.withColumn(POSITION, F.monotonically_increasing_id())
+
+
+def batch_order(schema: StructType, merging: MergeSettings) -> list[Column]:
+    """Return the columns that order rows of one key before their position; none for commit time."""
+    if merging.dedupe_mode is not MergeMode.EVENT_TIME_ORDERING:
+        return []
+    return ordering_values(schema, merging.ordering_fields, sequences=merging.sequences)
+
+
+def ordering_values(schema: StructType, fields: Sequence[str], *, sequences: bool) -> list[Column]:
+    """The ordering columns as values that are never null for numbers.
+
+    A missing ordering value counts as the number 0, as in Apache Hudi; of other types it is below every value. (The
+    original itself fails on batches with nulls among rows of one key.) ``sequences`` as in `MergeSettings`.
+    """
+    values: list[Column] = []
+    for name in fields:
+        column, kind = resolve(schema, name, "ordering", SchemaMismatchError)
+        if isinstance(kind, NumericType):
+            column = F.coalesce(column, F.lit(0).cast(kind))
+        elif sequences and isinstance(kind, StringType):
+            column = _padded(column)
+        values.append(column)
+    return values
+
+
+def _padded(column: Column) -> Column:
+    """Sequences as texts that sort as their numbers do, like `pyhudi.merge.ordering_values.padded`."""
+    return F.array_join(F.transform(F.split(column, "[.]"), lambda part: F.lpad(part, SEQUENCE_DIGITS, "0")), ".")
+
+
+def _strength(order: Sequence[Column]) -> Column:
+    """Ordering values, then the position: no two rows are equal."""
+    return F.struct(*(part.alias(f"o{i}") for i, part in enumerate(order)), F.col(POSITION).alias("p"))
+
+
+def _folded(df: DataFrame, merging: MergeSettings, by: Sequence[str]) -> DataFrame:
+    """One row per key by the merge kernel; rows of a key come to one task, in their order."""
+    marked = df if DELETE in df.columns else df.withColumn(DELETE, F.lit(False))
+    out = df.drop(POSITION)
+    drop = (POSITION,) if DELETE in df.columns else (POSITION, DELETE)
+    how = SortedDeduplicator(tuple(by), DELETE, MergeRules.of_batch(merging), drop)
+    together = marked.repartition(*by).sortWithinPartitions(*by, POSITION)
+    return together.mapInArrow(how.run, out.schema)

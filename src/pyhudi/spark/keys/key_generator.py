@@ -1,0 +1,198 @@
+"""Record keys and partition paths of a DataFrame, as Spark column expressions.
+
+Nothing here starts a Spark job, with two exceptions that say so: `check_keys`, and a look at the JVM's time zone for
+settings that depend on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType, StructType
+
+from pyhudi.errors import RecordKeyError, SchemaMismatchError
+from pyhudi.keygen.key_spec import DEFAULT_PARTITION, EMPTY_KEY_PART, NULL_KEY_PART, KeySpec
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.keys.key_text import has_empty_text, resolve, url_encoded, value_text
+from pyhudi.spark.keys.timestamp_key_text import time_text
+from pyhudi.table.config.key_generator_type import PartitionField, PartitionKind
+
+# marks of an error text inside whatever Spark makes of it
+_START, _END = "<<pyhudi-key-error: ", " :pyhudi-key-error>>"
+_ROW_BITS = 33  # monotonically_increasing_id: partition in the upper bits, row in the lower
+
+
+def with_keys(df: DataFrame, spec: KeySpec, instant: str) -> DataFrame:
+    """*df* with ``_hoodie_record_key`` and ``_hoodie_partition_path``; columns of these names are replaced.
+
+    Evaluating the result fails on the first row whose key is null or empty (all of its parts, for keys of several
+    fields), whose time text fits no input pattern or whose partition path is no usable folder; `key_errors` turns that
+    failure into RecordKeyError. Generated keys (``<instant>_<partition>_<row>``) follow the partitioning of *df*: the
+    result must be evaluated once, or persisted, when it can come in another order the next time.
+
+    Raises at once: RecordKeyError for a missing key field or a type of which no key can be made, SchemaMismatchError
+    for a missing partition field.
+    """
+    zone = jvm_zone(df.sparkSession) if _needs_zone(df.schema, spec) else "UTC"
+    key = _auto_key(instant) if spec.auto_keys else record_key(df.schema, spec, zone)
+    return df.withColumns({RECORD_KEY: key, PARTITION_PATH: partition_path(df.schema, spec, zone)})
+
+
+def record_key(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
+    """The record key as an expression over columns of *schema*; evaluation fails where it is null or empty."""
+    consistent = zone if spec.consistent_timestamps else None
+    texts: list[Column] = []
+    unset: list[Column] = []
+    for name in spec.record_fields:
+        column, kind = resolve(schema, name, "record key")
+        text = value_text(column, kind, name, consistent)
+        empty = (text == "") if has_empty_text(kind) else None
+        unset.append(column.isNull() if empty is None else F.coalesce(empty, F.lit(True)))
+        if spec.named_parts:
+            part = F.coalesce(text, F.lit(NULL_KEY_PART))
+            if empty is not None:
+                part = F.when(empty, EMPTY_KEY_PART).otherwise(part)
+            text = F.concat(F.lit(f"{name}:"), part)
+        texts.append(text)
+    key = texts[0] if len(texts) == 1 else F.concat_ws(",", *texts)
+    return F.when(reduce(and_, unset), key_failure(F.lit(_null_message(spec)))).otherwise(key)
+
+
+def partition_path(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
+    """The partition path as an expression over columns of *schema*; ``""`` when the table is not partitioned."""
+    if not spec.partition_fields:
+        return F.lit("")
+    segments: list[Column] = []
+    free_text = False
+    for field in spec.partition_fields:
+        _, kind = resolve(schema, field.name, "partition path", SchemaMismatchError)
+        free_text = free_text or isinstance(kind, StringType)
+        segments.append(_segment(schema, spec, field, zone))
+    path = segments[0] if len(segments) == 1 else F.concat_ws("/", *segments)
+    if not free_text:
+        return path
+    # an empty level, "." and ".." name other folders than they say; ".hoodie" is the table's own
+    bad = path.rlike("(^|/)\\.{0,2}(/|$)|^\\.hoodie(/|$)")
+    message = F.concat(
+        F.lit("the partition path '"),
+        path,
+        F.lit(
+            "' cannot be a folder of the table; change the value or url-encode partition paths "
+            "(hoodie.datasource.write.partitionpath.urlencode)"
+        ),
+    )
+    return F.when(bad, key_failure(message)).otherwise(path)
+
+
+def _segment(schema: StructType, spec: KeySpec, field: PartitionField, zone: str) -> Column:
+    column, kind = resolve(schema, field.name, "partition path", SchemaMismatchError)
+    if field.kind is PartitionKind.TIMESTAMP:
+        assert spec.timestamp is not None
+        text = time_text(column, kind, spec.timestamp, field.name, consistent=spec.consistent_timestamps, jvm_zone=zone)
+        unreadable = F.concat(
+            F.lit(f"the partition field {field.name!r} has the value '"),
+            column.cast("string"),
+            F.lit("', which fits no pattern of hoodie.keygen.timebased.input.dateformat"),
+        )
+        text = F.coalesce(text, key_failure(F.coalesce(unreadable, F.lit("a null time"))))
+    else:
+        text = value_text(column, kind, field.name, zone if spec.consistent_timestamps else None)
+        if has_empty_text(kind):
+            text = F.when(text != "", text)
+        text = F.coalesce(text, F.lit(DEFAULT_PARTITION))
+    if spec.url_encode:
+        text = url_encoded(text)
+    if spec.slash_dates:
+        text = F.translate(text, "-", "/")
+    return F.concat(F.lit(f"{field.name}="), text) if spec.hive_style else text
+
+
+def _auto_key(instant: str) -> Column:
+    row = F.monotonically_increasing_id()
+    partition = F.shiftright(row, _ROW_BITS)
+    number = row.bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
+    return F.concat_ws("_", F.lit(instant), partition.cast("string"), number.cast("string"))
+
+
+def key_failure(message: Column) -> Column:
+    """Fail on evaluation with a message that comes out as RecordKeyError."""
+    return F.raise_error(F.concat(F.lit(_START), message, F.lit(_END))).cast("string")
+
+
+def _null_message(spec: KeySpec) -> str:
+    names = ", ".join(repr(name) for name in spec.record_fields)
+    if len(spec.record_fields) == 1:
+        return f"the record key field {names} is null or empty"
+    return f"the record key fields {names} are all null or empty"
+
+
+@contextmanager
+def key_errors(df: DataFrame | None = None, spec: KeySpec | None = None) -> Iterator[None]:
+    """Context manager for Spark actions on frames of `with_keys`: key failures come out as RecordKeyError.
+
+    With *df* (the input, before with_keys) and *spec* a failure is followed by one aggregate over the input, so that
+    the error can say how many rows are wrong.
+    """
+    try:
+        yield
+    except Exception as error:
+        message = _key_message(error)
+        if message is None:
+            raise
+        if df is not None and spec is not None:
+            check_keys(df, spec)
+        raise RecordKeyError(f"{message}; nothing was committed") from error
+
+
+def _key_message(error: BaseException) -> str | None:
+    found = re.search(re.escape(_START) + "(.*?)" + re.escape(_END), str(error), re.DOTALL)
+    return found[1] if found else None
+
+
+def check_keys(df: DataFrame, spec: KeySpec) -> None:
+    """Raise RecordKeyError, with the number of rows, if any key is null or empty.
+
+    Runs one aggregate over the key columns of *df*; none when the schema rules null and empty keys out.
+    """
+    unset: dict[str, Column] = {}
+    for name in spec.record_fields:
+        column, kind = resolve(df.schema, name, "record key")
+        if has_empty_text(kind):
+            unset[name] = F.coalesce(F.length(column) == 0, F.lit(True))
+        elif df.schema[name].nullable if name in df.schema.names else True:
+            unset[name] = column.isNull()
+    if len(unset) < len(spec.record_fields) or not unset:
+        return
+    wrong = F.count(F.when(reduce(and_, unset.values()), 1))
+    row = df.agg(wrong.alias("wrong"), F.count(F.lit(1)).alias("total")).first()
+    assert row is not None
+    if row["wrong"]:
+        raise RecordKeyError(
+            f"{_null_message(spec)} in {row['wrong']:,} of {row['total']:,} rows; nothing was written. "
+            "Fill or filter these rows, or name other fields in hoodie.datasource.write.recordkey.field"
+        )
+
+
+def _needs_zone(schema: StructType, spec: KeySpec) -> bool:
+    """True if any text depends on the JVM's time zone."""
+    if spec.timestamp is not None and (spec.timestamp.output_zone is None or spec.timestamp.input_zone is None):
+        return True
+    if not spec.consistent_timestamps:
+        return False
+    names = [*spec.record_fields, *(field.name for field in spec.partition_fields)]
+    top = {name.split(".")[0] for name in names} | set(names)
+    return any("timestamp" in field.dataType.simpleString() for field in schema.fields if field.name in top)
+
+
+def jvm_zone(spark: SparkSession) -> str:
+    """The default time zone of Spark's JVM, which Apache Hudi uses where no zone is set. Runs a tiny Spark job."""
+    frame = spark.range(1).select(F.expr("java_method('java.time.ZoneId', 'systemDefault')").alias("zone"))
+    row = frame.first()
+    assert row is not None
+    return str(row["zone"])

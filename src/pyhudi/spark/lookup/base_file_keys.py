@@ -1,0 +1,197 @@
+"""The keys that base files hold, with the file and the row where each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import IndexType, InvalidText, MergeMode, ReadEngine
+from pyhudi.keygen import KeySpec
+from pyhudi.read.schema.file_schemas import written_schemas
+from pyhudi.schema.spark_json import from_spark_json
+from pyhudi.spark.execution.driver_frames import small_frame
+from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.read.spark_file_reader import cannot_reach, read_files
+from pyhudi.storage import Storage
+from pyhudi.table.config.merge_settings import MergeSettings
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.write.location_columns import ROW
+from pyhudi.write.rows.base_file_batches import open_base
+
+FILE_NO, OLD_PARTITION = "_pyhudi_file_no", "_pyhudi_old_partition"
+_NAME, _PATH = "_pyhudi_file_name", "_pyhudi_file_path"
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLookup:
+    """The table in which keys are looked up, and how.
+
+    ``live``: of file slices with log files the rows that they hold now are looked at, not those of the base file;
+    ``deleted``: and those of the base file that log files have deleted. Their next version goes where they are, as it
+    does without ``live``: a key must not have a place there and another one elsewhere. ``emptied``: log files may have
+    deleted rows of base files, so that of several places of a key some may be empty.
+    """
+
+    client: TableMetaClient
+    spec: KeySpec
+    merging: MergeSettings
+    opts: Options
+    live: bool = False
+    deleted: bool = False
+    emptied: bool = False
+    records: RecordIndex | None = None
+
+    @property
+    def index(self) -> IndexType:
+        """Index type of the lookup."""
+        return self.opts.get_typed(options.INDEX_TYPE)
+
+    @property
+    def invalid_text(self) -> InvalidText:
+        """What becomes of text that is not UTF-8 in base files that our reader reads."""
+        return self.opts.get_typed(options.READ_INVALID_TEXT)
+
+    @property
+    def ordering_fields(self) -> tuple[str, ...]:
+        """The columns by which a stored record can win over an incoming one."""
+        if self.merging.mode is not MergeMode.EVENT_TIME_ORDERING:
+            return ()
+        return self.merging.ordering_fields
+
+    @property
+    def stored_partition_fields(self) -> tuple[str, ...]:
+        """The partition columns that base files hold."""
+        config = self.client.config
+        return () if config.drop_partition_columns else tuple(field.name for field in self.spec.partition_fields)
+
+    @property
+    def virtual_keys(self) -> bool:
+        """True if the files hold no keys, only the columns they are made of."""
+        return not self.client.config.populate_meta_fields
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFiles:
+    """Base files to be searched: ``table`` has the columns of their slices (SLICE_SCHEMA) and file_no, a number for
+    each."""
+
+    table: pa.Table
+
+    @classmethod
+    def of(cls, slices: pa.Table, partitions: Sequence[str] | None, *, live: bool = False) -> BaseFiles:
+        """The base files of the slices of some partitions (None: all); ``live``: slices without one, too."""
+        keep = pc.or_(pc.is_valid(slices["base_path"]), pa.scalar(live))
+        if partitions is not None:
+            keep = pc.and_(keep, pc.is_in(slices["partition"], value_set=pa.array(partitions, pa.string())))
+        found = slices.filter(keep).combine_chunks()
+        return cls(found.append_column("file_no", pa.array(range(found.num_rows), pa.int32())))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def split(self) -> tuple[BaseFiles, BaseFiles]:
+        """Split into the files of slices without log files, and those of slices with some."""
+        logged = pc.fill_null(pc.greater(pc.list_value_length(self.table["log_paths"]), 0), False)
+        return BaseFiles(self.table.filter(pc.invert(logged))), BaseFiles(self.table.filter(logged))
+
+    def names(self) -> pa.Array:
+        """File names without their folders."""
+        return pc.replace_substring_regex(self.table["base_path"], "(?s)^.*/", "").combine_chunks()
+
+    def frame(self, spark: SparkSession, *columns: str) -> DataFrame:
+        """Columns of the table as a small DataFrame, under the names of the helper columns."""
+        names = {
+            "file_no": FILE_NO,
+            "partition": OLD_PARTITION,
+            "base_path": _PATH,
+            "file_id": "_pyhudi_old_file_id",
+            "name": _NAME,
+        }
+        data = [self.names() if c == "name" else self.table[c] for c in columns]
+        return small_frame(spark, pa.table(data, names=[names[c] for c in columns]))
+
+
+def held_types(client: TableMetaClient, files: BaseFiles, names: Sequence[str]) -> dict[str, set[pa.DataType | None]]:
+    """The types that the files have for columns; None where a file lacks one."""
+    schemas = written_schemas(client.active_timeline(), files.table).values()
+    return {n: {s.field(n).type if n in s.names else None for s in schemas} for n in names}
+
+
+def base_rows(
+    spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType, *, engine: ReadEngine
+) -> DataFrame:
+    """Columns of base files with ``_pyhudi_row`` and a reference to the file: ``_pyhudi_file_no`` or, when Spark itself
+    reads the files, ``_pyhudi_file_name``.
+
+    *engine* ARROW: our own reader on the executors, which casts to *schema*; SPARK: Spark's, which needs files that
+    hold exactly these types; AUTO: Spark's for parquet that it can reach.
+    """
+    paths = files.table["base_path"].to_pylist()
+    unique = pc.count_distinct(files.names()).as_py() == len(files)
+    parquet = all(path.endswith(".parquet") for path in paths)
+    if engine is not ReadEngine.ARROW and parquet and unique:
+        try:
+            uris = [lookup.client.storage.uri(path) for path in paths]
+            found = read_files(spark, schema, uris)
+            return found.select(
+                *(quoted([name]) for name in schema.names),
+                F.col("_metadata.file_name").alias(_NAME),
+                F.col("_metadata.row_index").alias(ROW),
+            )
+        except Exception as error:  # what has no class of its own in PySpark comes as the JVM's
+            if not cannot_reach(error):
+                raise
+    return _arrow_rows(spark, lookup, files, schema)
+
+
+def with_file_no(spark: SparkSession, rows: DataFrame, files: BaseFiles) -> DataFrame:
+    """Rows of `base_rows` with ``_pyhudi_file_no`` and ``_pyhudi_old_partition``."""
+    if _NAME in rows.columns:
+        known = F.broadcast(files.frame(spark, "name", "file_no", "partition"))
+        return rows.join(known, _NAME).drop(_NAME)
+    return rows.join(F.broadcast(files.frame(spark, "file_no", "partition")), FILE_NO)
+
+
+def _arrow_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType) -> DataFrame:
+    storage, invalid_text = lookup.client.storage, lookup.invalid_text
+    target = from_spark_json(schema.json())
+    out = StructType([*schema.fields, StructField(FILE_NO, IntegerType()), StructField(ROW, LongType())])
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Batches:
+        for batch in batches:
+            for number, path in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+                yield from positioned_rows(storage, path, number, target, invalid_text)
+
+    tasks = max(1, min(len(files), 4 * int(spark.conf.get("spark.sql.shuffle.partitions") or 200)))
+    paths = files.frame(spark, "file_no", "base_path").repartition(tasks)
+    return paths.mapInArrow(read, out)
+
+
+def positioned_rows(
+    storage: Storage, path: str, number: int, schema: pa.Schema, invalid_text: InvalidText = InvalidText.FAIL
+) -> Batches:
+    """The rows of a base file with exactly the columns of *schema* (null where it lacks one), the file's number and the
+    row's position, batch by batch. ``invalid_text``: what becomes of text that is not UTF-8."""
+    start = 0
+    with open_base(storage, path, invalid_text) as base:
+        for batch in base.batches(schema):
+            have = batch.schema.names
+            columns: list[pa.Array] = [
+                batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type)
+                for f in schema
+            ]
+            end = start + batch.num_rows
+            columns.append(pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows))
+            columns.append(pa.array(np.arange(start, end, dtype=np.int64)))
+            yield pa.RecordBatch.from_arrays(columns, names=[*schema.names, FILE_NO, ROW])
+            start = end

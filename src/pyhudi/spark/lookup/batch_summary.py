@@ -1,0 +1,63 @@
+"""Summary of an incoming batch that a lookup is planned with: one small aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.keys.key_text import quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Facts about the rows of a write.
+
+    ``partitions``: the partition paths that occur (empty for a global look-up). ``has_duplicates``: keys may occur more
+    than once (never False when they do). ``nulls``: key fields that are null somewhere. ``ranges``: least and greatest
+    value of key columns.
+    """
+
+    rows: int
+    partitions: tuple[str, ...]
+    has_duplicates: bool
+    nulls: frozenset[str] = frozenset()
+    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+
+
+def summarize(rows: DataFrame, fields: Sequence[str], *, global_keys: bool) -> Batch:
+    """Summarize a keyed batch. Runs one Spark job that evaluates *rows* once.
+
+    *fields* are native key columns (numbers, dates) whose ranges are wanted; without any, the range of the key texts is
+    found instead. *global_keys*: a key counts as repeated also in different partitions.
+    """
+    # hashes of equal keys are equal; the rare equal hash of different keys only costs a needless merge of duplicates
+    key = F.xxhash64(RECORD_KEY).alias("k") if fields else F.col(RECORD_KEY).alias("k")
+    by = [key] if global_keys else [key, F.col(PARTITION_PATH).alias("p")]
+    # the partitions do not matter to a global look-up, which reads all of them
+    partitions = F.array().cast("array<string>") if global_keys else F.collect_set("p")
+    first: list[Column] = [F.count(F.lit(1)).alias("c")]
+    second: list[Column] = [F.sum("c"), F.max("c"), partitions]
+    for i, name in enumerate(fields):
+        column = F.col(quoted([name]))
+        first += [F.min(column).alias(f"a{i}"), F.max(column).alias(f"b{i}")]
+        first.append(F.max(column.isNull().cast("int")).alias(f"n{i}"))
+        second += [F.min(f"a{i}"), F.max(f"b{i}"), F.max(f"n{i}")]
+    if not fields:
+        second += [F.min("k"), F.max("k")]
+    found = rows.groupBy(*by).agg(*first).agg(*second).first()
+    assert found is not None
+    ranges: dict[str, tuple[Any, Any]] = {}
+    nulls: set[str] = set()
+    for i, name in enumerate(fields):
+        least, most, null = found[3 + 3 * i : 6 + 3 * i]
+        ranges[name] = (least, most)
+        if null:
+            nulls.add(name)
+    if not fields:
+        ranges[RECORD_KEY] = (found[3], found[4])
+    return Batch(found[0] or 0, tuple(sorted(found[2])), (found[1] or 0) > 1, frozenset(nulls), ranges)

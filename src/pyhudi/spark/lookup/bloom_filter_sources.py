@@ -1,0 +1,162 @@
+"""Sources of the key ranges and bloom filters of a lookup: the metadata table, or the files' footers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import options
+from pyhudi.errors import FormatError, HudiError
+from pyhudi.format.bloom_filter import BloomFilter
+from pyhudi.format.file_names import split_paths
+from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS
+from pyhudi.metadata.reader.metadata_table import KEY, MetadataTable
+from pyhudi.metadata.records.metadata_keys import bloom_filter_keys
+from pyhudi.metadata.records.metadata_record import BLOOM_FILTER
+from pyhudi.read.pruning.column_statistics import file_bounds
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.spark.lookup.base_file_keys import BaseFiles, KeyLookup
+from pyhudi.storage import Storage
+from pyhudi.write.rows.base_file_batches import read_footer
+
+_TOGETHER = 64
+"""Filters that are looked up at a time; one may take some 100 kB."""
+_OUT_OF_ORDER = r"[\x{E000}-\x{10FFFF}]"
+_log = logging.getLogger(__name__)
+
+
+class Filters(Protocol):
+    """The bloom filters of files, which are known by number."""
+
+    def expect(self, numbers: Sequence[int]) -> None:
+        """Announce the files whose filters will be asked for, in this order."""
+
+    def of(self, number: int) -> BloomFilter | None:
+        """The filter of a file; None: it has none, so that any key may be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class FooterFilters:
+    """Filters in the footers of files with these ``paths``."""
+
+    storage: Storage
+    paths: pa.Array
+
+    def expect(self, numbers: Sequence[int]) -> None:
+        """Do nothing: each file has its own filter."""
+
+    def of(self, number: int) -> BloomFilter | None:
+        return read_footer(self.storage, self.paths[number].as_py()).bloom_filter()
+
+
+class StoredFilters:
+    """Filters in the metadata table, many looked up at a time; what is not there is read from the footer."""
+
+    def __init__(self, table: MetadataTable, keys: pa.Array, footers: FooterFilters) -> None:
+        self._table, self._keys, self._footers = table, keys, footers
+        self._expected: Sequence[int] = ()
+        self._held: dict[int, BloomFilter | None] = {}
+
+    def expect(self, numbers: Sequence[int]) -> None:
+        self._expected = numbers
+
+    def of(self, number: int) -> BloomFilter | None:
+        if number not in self._held:
+            at = self._expected.index(number)
+            self._held = self._load(self._expected[at : at + _TOGETHER])
+        return self._held[number]
+
+    def _load(self, numbers: Sequence[int]) -> dict[int, BloomFilter | None]:
+        wanted = self._keys.take(pa.array(numbers, pa.int64()))
+        found = self._table.lookup(BLOOM_FILTERS, wanted, [BLOOM_FILTER])
+        stored = dict(zip(found[KEY].to_pylist(), found[BLOOM_FILTER].to_pylist(), strict=True))
+        return {
+            number: self._parsed(number, stored.get(key))
+            for number, key in zip(numbers, wanted.to_pylist(), strict=True)
+        }
+
+    def _parsed(self, number: int, stored: dict[str, Any] | None) -> BloomFilter | None:
+        if stored is not None and not stored["isDeleted"]:
+            try:
+                return BloomFilter.parse(stored["bloomFilter"], stored["type"])
+            except FormatError as reason:
+                _log.warning("a bloom filter of the metadata table is not used: %s", reason)
+        return self._footers.of(number)
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSource:
+    """Source from which tasks make their `Filters`. ``table``: the metadata table (None: footers are read), with the
+    ``keys`` of the files' filters there."""
+
+    storage: Storage
+    paths: pa.Array
+    table: MetadataTable | None = None
+    keys: pa.Array | None = None
+
+    @classmethod
+    def of(cls, lookup: KeyLookup, files: BaseFiles, table: MetadataTable | None) -> FilterSource:
+        """Return the source for files."""
+        paths = files.table["base_path"].combine_chunks()
+        storage = lookup.client.storage
+        if table is None or BLOOM_FILTERS not in table.partitions:
+            return cls(storage, paths)
+        names = split_paths(paths)[1]
+        keys = bloom_filter_keys(files.table["partition"].combine_chunks(), _flat(names))
+        return cls(storage, paths, table, keys)
+
+    def open(self) -> Filters:
+        """The filters, for one task."""
+        footers = FooterFilters(self.storage, self.paths)
+        if self.table is None or self.keys is None:
+            return footers
+        return StoredFilters(self.table, self.keys, footers)
+
+
+def metadata_of(lookup: KeyLookup) -> MetadataTable | None:
+    """The metadata table, if filters and ranges are to be looked up there and it can be trusted."""
+    client = lookup.client
+    if not lookup.opts.get_typed(options.BLOOM_USE_METADATA):
+        return None
+    if not {BLOOM_FILTERS, COLUMN_STATS} & set(client.config.metadata_partitions):
+        return None
+    try:
+        table = MetadataTable.open_now(client.storage, client.config)
+        for partition in (BLOOM_FILTERS, COLUMN_STATS):
+            if partition in table.partitions:
+                table.groups(partition)
+    except HudiError as reason:
+        _log.warning("bloom filters of the metadata table are not used, footers are read: %s", reason)
+        return None
+    return table
+
+
+def stored_ranges(table: MetadataTable, files: BaseFiles) -> tuple[pa.Array, pa.Array] | None:
+    """The least and greatest key of each file by the metadata table, null where it does not say; None without
+    statistics of keys."""
+    if COLUMN_STATS not in table.partitions:
+        return None
+    found = files.table.select(["partition", "base_path"])
+    named = pa.table([found["partition"], split_paths(found["base_path"])[1]], names=["partition", "name"])
+    partitions: list[str] = pc.unique(found["partition"]).to_pylist()
+    try:
+        bounds, there = file_bounds(table, RECORD_KEY, pa.string(), named.combine_chunks(), partitions, len(partitions))
+    except HudiError as reason:
+        _log.warning("statistics of the metadata table are not used, footers are read: %s", reason)
+        return None
+    return (_in_one_order(bounds.least), _in_one_order(bounds.greatest)) if there.any() else None
+
+
+def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _in_one_order(texts: pa.Array) -> pa.Array:
+    """Texts, null where the order of bytes and that of UTF-16 may differ."""
+    odd = pc.fill_null(pc.match_substring_regex(texts, _OUT_OF_ORDER), False)
+    return pc.if_else(odd, pa.scalar(None, pa.string()), texts)

@@ -1,0 +1,125 @@
+"""Tagging of rows whose key is in another partition, for global indexes.
+
+Measured on Apache Hudi: where partition paths are updated, the record is deleted at its old place and inserted at the
+new one, unless the stored record wins by its ordering value, which then stays where it is. Where they are not updated,
+the record is written to its old partition. There it also keeps the old values of its partition columns, so that they
+go with the path: Apache Hudi writes the new values and then reads the old ones, from the path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
+from pyhudi.errors import SchemaMismatchError
+from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.spark.keys.deduplication import ordering_values
+from pyhudi.spark.keys.key_text import quoted, resolve
+from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION
+from pyhudi.spark.lookup.key_columns import KeyColumns, extra_name
+from pyhudi.write.location_columns import DELETE, ROW
+
+_PLACES, _OUT = "_pyhudi_places", "_pyhudi_out"
+
+
+def global_locations(
+    places: DataFrame, keys: KeyColumns, ordering: tuple[str, ...], kept: tuple[str, ...] = (), *, sequences: bool
+) -> DataFrame:
+    """Return one row per key with the list of its locations; *ordering* and *kept* are fields of the base rows;
+    *sequences* as in `MergeSettings`."""
+    base = StructType([field for field in places.schema.fields if field.name.startswith("_pyhudi_base_")])
+    stored = ordering_values(base, [extra_name(name) for name in ordering], sequences=sequences)
+    strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(stored)))
+    place = F.struct(
+        F.col(OLD_PARTITION).alias("partition"),
+        F.col(FILE_NO).alias("file_no"),
+        F.col(ROW).alias("row"),
+        strength.alias("strength"),
+        _values(base, kept).alias("kept"),
+    )
+    return places.groupBy(*keys.in_places).agg(F.collect_list(place).alias(_PLACES))
+
+
+def relocated(
+    found: DataFrame,
+    own: Mapping[str, Column],
+    schema: StructType,
+    ordering: tuple[str, ...],
+    kept: tuple[str, ...],
+    *,
+    moves: bool,
+    sequences: bool,
+) -> DataFrame:
+    """Rows joined with the places of their keys as the rows to be written. Lazy.
+
+    *own* are the columns of the rows. The result has them with partition path, delete mark and, for rows that stay in
+    another partition, the fields *kept* as the place demands; and file number and row position, null for new records.
+    """
+    places = F.coalesce(F.col(_PLACES), F.array())
+    delete = F.coalesce(own[DELETE], F.lit(False))
+    new = own[PARTITION_PATH]
+
+    mine = _values(schema, kept)
+
+    def out(partition: Column, file_no: Column, row: Column, is_delete: Column, values: Column = mine) -> Column:
+        return F.struct(
+            partition.alias("partition"),
+            file_no.alias("file_no"),
+            row.alias("row"),
+            is_delete.alias("delete"),
+            values.alias("kept"),
+        )
+
+    def stays(place: Column) -> Column:
+        values = F.when(place["partition"] == new, mine).otherwise(place["kept"])
+        return out(place["partition"], place["file_no"], place["row"], delete, values)
+
+    fresh = out(new, F.lit(None).cast("int"), F.lit(None).cast("bigint"), F.lit(False))
+    if not moves:
+        known = F.transform(places, stays)
+        needed = F.size(places) == 0
+    else:
+        incoming = ordering_values(schema, ordering, sequences=sequences)
+        strength = F.struct(F.lit(0).alias("none"), *(column.alias(f"o{i}") for i, column in enumerate(incoming)))
+        # a stored record that is stronger stays; one in the same partition is left to the merge
+        staying = F.filter(places, lambda p: (p["partition"] == new) | (p["strength"] <= strength))
+        known = F.transform(
+            staying, lambda p: out(p["partition"], p["file_no"], p["row"], delete | (p["partition"] != new))
+        )
+        here = F.exists(places, lambda p: p["partition"] == new)
+        beaten = F.size(staying) < F.size(places)
+        needed = ~here & ~beaten
+    nothing = F.filter(F.array(fresh), lambda _: F.lit(False))
+    inserted = F.when(needed & ~delete, F.array(fresh)).otherwise(nothing)
+    exploded = found.withColumn(_OUT, F.explode(F.concat(known, inserted)))
+    replaced = {PARTITION_PATH: F.col(_OUT)["partition"], DELETE: F.col(_OUT)["delete"]}
+    replaced |= _with_values(schema, kept, F.col(_OUT)["kept"])
+    columns = [(replaced[name] if name in replaced else F.col(quoted([name]))).alias(name) for name in own]
+    return exploded.select(*columns, F.col(_OUT)["file_no"].alias(FILE_NO), F.col(_OUT)["row"].alias(ROW))
+
+
+def _values(schema: StructType, fields: tuple[str, ...]) -> Column:
+    """The fields as one struct; in places they are called otherwise."""
+    names = [name if _top(name) in schema.names else extra_name(name) for name in fields]
+    columns = (resolve(schema, name, "partition path", SchemaMismatchError)[0] for name in names)
+    return F.struct(F.lit(0).alias("none"), *(column.alias(f"k{i}") for i, column in enumerate(columns)))
+
+
+def _with_values(schema: StructType, fields: tuple[str, ...], values: Column) -> dict[str, Column]:
+    """The columns that hold the fields, with these values in them."""
+    found: dict[str, Column] = {}
+    for i, name in enumerate(fields):
+        if name in schema.names:
+            found[name] = values[f"k{i}"]
+            continue
+        top = _top(name)
+        column = found.get(top, F.col(quoted([top])))
+        found[top] = column.withField(quoted(name.split(".")[1:]), values[f"k{i}"])
+    return found
+
+
+def _top(name: str) -> str:
+    return name.split(".")[0]

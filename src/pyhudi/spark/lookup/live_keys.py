@@ -1,0 +1,88 @@
+"""The keys that file slices with log files hold now, which neither base files nor log files tell alone.
+
+Most look-ups need no such thing: a key of the base file is there, or its row of the base file is where its next version
+goes. It is needed where log files hold keys that the base file does not, and where the stored version decides what
+happens to the incoming one: whether a record moves to another partition, whether it is a duplicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.merge.file_group_reader import FileSlice, SliceContext, open_slice, read_slice
+from pyhudi.read.execute.merged_reader import slice_context
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.schema.spark_json import from_spark_json
+from pyhudi.spark.execution.driver_frames import small_frame
+from pyhudi.spark.lookup.base_file_keys import FILE_NO, BaseFiles, KeyLookup
+from pyhudi.write.location_columns import ROW, SOMEWHERE
+
+_PARTITIONS_PER_CORE = 4
+Batches = Iterator[pa.RecordBatch]
+
+
+def live_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: StructType) -> DataFrame:
+    """Columns of the rows that file slices hold, log files merged in, with ``_pyhudi_file_no`` and no real position.
+
+    *files* have log files; *schema* names the columns, with the types that they are wanted in. With `KeyLookup.deleted`
+    rows of base files come although log files delete them.
+    """
+    pinned = PinnedTable.of(lookup.client)
+    found = table_schema(pinned)
+    if found is None:
+        raise UnsupportedTableError("the table has log files, but no columns are known of it")
+    context = slice_context(pinned, found.schema, opts=lookup.opts)
+    names = [name for name in schema.names if name in found.schema.names]
+    context = replace(context, columns=tuple(names))
+    wanted = from_spark_json(schema.json())
+    out = StructType([*schema.fields, StructField(FILE_NO, IntegerType()), StructField(ROW, LongType())])
+    slices, deleted = files.table, lookup.deleted
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Batches:
+        pa.set_cpu_count(1)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                row = slices.filter(pc.equal(slices["file_no"], number)).to_pylist()[0]
+                file_slice = FileSlice.of(row)
+                held = _ever_held(context, file_slice) if deleted else read_slice(context, file_slice)
+                yield from _rows(held, number, wanted)
+
+    tasks = max(1, min(len(files), _PARTITIONS_PER_CORE * int(spark.conf.get("spark.sql.shuffle.partitions") or 200)))
+    numbers = small_frame(spark, pa.table({FILE_NO: slices["file_no"]}))
+    return numbers.repartition(tasks).mapInArrow(read, out)
+
+
+def _ever_held(context: SliceContext, file_slice: FileSlice) -> Batches:
+    """The rows of the base file, whatever log files say of them, and the rows that only log files have."""
+    with open_slice(context, file_slice) as found:
+        state = found.state
+        by_key = state is not None and state.keys is not None
+        seen = np.zeros(len(state) if state is not None else 0, dtype=np.bool_)
+        if file_slice.base_path is not None:
+            for batch in read_slice(context, replace(file_slice, log_paths=(), log_sizes=())):
+                if state is not None and by_key:
+                    seen[found.reader.hits(batch, 0, state)[1]] = True
+                yield batch
+        if state is not None and by_key:  # by position all are versions of base rows
+            for left in state.batches(~seen & ~state.is_delete):
+                yield state.changes(left).rows.select(list(context.columns))
+
+
+def _rows(held: Batches, number: int, wanted: pa.Schema) -> Batches:
+    for batch in held:
+        have = set(batch.schema.names)
+        columns = [
+            batch.column(f.name).cast(f.type) if f.name in have else pa.nulls(batch.num_rows, f.type) for f in wanted
+        ]
+        numbers = pa.array(np.full(batch.num_rows, number, dtype=np.int32))
+        somewhere = pa.repeat(pa.scalar(SOMEWHERE, pa.int64()), batch.num_rows)
+        yield pa.RecordBatch.from_arrays([*columns, numbers, somewhere], names=[*wanted.names, FILE_NO, ROW])

@@ -1,0 +1,294 @@
+"""Tagging: where in the table the key of every incoming row is.
+
+The tagged rows have ``_pyhudi_file_id``, ``_pyhudi_base_path`` and ``_pyhudi_row``, null for new records. A base file
+may hold a key more than once; every place makes a row. Deletes of keys that are nowhere are left out.
+
+A look-up has two steps. First the incoming keys are found in the base files: narrow rows, with the incoming keys
+broadcast when they are not too many, so that the table's keys are never shuffled. Then the rows get the places found.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.config import options
+from pyhudi.config.enums import IndexType
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.keygen import KeySpec
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
+from pyhudi.spark.keys.deduplication import dedupe
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup
+from pyhudi.spark.lookup.batch_summary import Batch, summarize
+from pyhudi.spark.lookup.bloom_lookup import bloom_locations
+from pyhudi.spark.lookup.current_locations import current_locations
+from pyhudi.spark.lookup.global_tagging import global_locations, relocated
+from pyhudi.spark.lookup.key_columns import KeyColumns, native_candidates, scan_locations
+from pyhudi.spark.lookup.record_index_lookup import FOUND_ID, match, record_locations
+from pyhudi.spark.lookup.record_index_tagging import elsewhere, groups_of, tagged, unknown_groups
+from pyhudi.table.config.merge_settings import MergeSettings
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.write.file_group_keys import in_groups
+from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
+from pyhudi.write.write_checks import KNOWN_INDEXES
+
+_log = logging.getLogger(__name__)
+
+__all__ = ["KeyLookup", "tag", "untagged"]
+
+_BLOOM = frozenset({IndexType.BLOOM, IndexType.GLOBAL_BLOOM})
+_MOVES = {
+    IndexType.GLOBAL_SIMPLE: options.SIMPLE_UPDATE_PARTITION_PATH,
+    IndexType.RECORD_INDEX: options.RECORD_INDEX_UPDATE_PARTITION_PATH,
+    IndexType.GLOBAL_RECORD_LEVEL_INDEX: options.RECORD_INDEX_UPDATE_PARTITION_PATH,
+}
+"""Options that decide whether records move to other partitions; all other indexes use that of the bloom index."""
+_FOUND_PATH, _FOUND_ID = "_pyhudi_file_path", "_pyhudi_old_file_id"
+
+
+class Keep(Protocol):
+    """Persists a frame; ``rows``: about how many there are, if they are few."""
+
+    def __call__(self, frame: DataFrame, rows: int | None = None) -> DataFrame: ...
+
+
+def _lazy(frame: DataFrame, rows: int | None = None) -> DataFrame:
+    del rows
+    return frame
+
+
+def untagged(rows: DataFrame) -> DataFrame:
+    """Rows of which none is in the table: no places, and no deletes."""
+    if DELETE in rows.columns:
+        rows = rows.where(~F.coalesce(F.col(DELETE), F.lit(False)))
+    nulls = {FILE_ID: "string", BASE_PATH: "string", ROW: "bigint"}
+    rows = rows.withColumn(DELETE, F.lit(False))
+    return rows.withColumns({name: F.lit(None).cast(kind) for name, kind in nulls.items()})
+
+
+def untagged_batch(
+    rows: DataFrame,
+    spec: KeySpec,
+    merging: MergeSettings,
+    keep: Keep,
+    *,
+    combine: bool,
+    global_keys: bool,
+    hard_deletes: bool = False,
+) -> DataFrame:
+    """`untagged` rows that are persisted already; those of one key are merged first if that is wanted (*combine*) and
+    there are such. Runs a Spark job to see that."""
+    if not combine:
+        return untagged(rows)
+    batch = summarize(rows, native_candidates(rows.schema, spec), global_keys=global_keys)
+    if not batch.has_duplicates:
+        return untagged(rows)
+    merged = _one_for_each(rows, merging, global_keys=global_keys, hard_deletes=hard_deletes)
+    return keep(untagged(merged), batch.rows)
+
+
+def _one_for_each(rows: DataFrame, merging: MergeSettings, *, global_keys: bool, hard_deletes: bool) -> DataFrame:
+    """One row for each key; of deletes by key one is as good as another."""
+    if hard_deletes:
+        return rows.dropDuplicates([PARTITION_PATH, RECORD_KEY])
+    return dedupe(rows, merging, global_keys=global_keys)
+
+
+def tag(
+    rows: DataFrame,
+    slices: pa.Table,
+    lookup: KeyLookup,
+    *,
+    combine: bool = False,
+    hard_deletes: bool = False,
+    batch: Batch | None = None,
+    keep: Keep = _lazy,
+) -> DataFrame:
+    """The tagged rows.
+
+    *rows* have keys and ``_pyhudi_delete``; *slices* (SLICE_SCHEMA) are the file groups to search. *combine*: rows of
+    one key are merged first (`dedupe`), which costs nothing when no key comes twice. *hard_deletes*: rows are deletes
+    that win whatever their ordering values say. With a global index a row may come out as a delete at its old place and
+    a new record at the new one, or with the partition path it had before.
+
+    Runs a Spark job over *rows* (`summarize`, unless *batch* is given), for BLOOM another over the files' footers.
+    Evaluating the result evaluates *rows* twice: persist them before if they are expensive. *keep* may persist what it
+    is given, so that evaluating the result several times searches the files once: the places that were found, which
+    are narrow, or where that would not do, the result.
+
+    Raises:
+        UnsupportedTableError: the index is not supported.
+    """
+    if lookup.index not in KNOWN_INDEXES:
+        known = ", ".join(sorted(KNOWN_INDEXES))
+        raise UnsupportedTableError(f"{options.INDEX_TYPE.key}={lookup.index} is not supported yet; use one of {known}")
+    if lookup.spec.auto_keys:
+        return untagged(rows)
+    everywhere = lookup.index.is_global
+    if len(BaseFiles.of(slices, None, live=lookup.live)) == 0:
+        return untagged_batch(
+            *(rows, lookup.spec, lookup.merging, keep),
+            combine=combine,
+            global_keys=everywhere,
+            hard_deletes=hard_deletes,
+        )
+    batch = batch or summarize(rows, native_candidates(rows.schema, lookup.spec), global_keys=everywhere)
+    merged = combine and batch.has_duplicates
+    if merged:
+        rows = _one_for_each(rows, lookup.merging, global_keys=everywhere, hard_deletes=hard_deletes)
+    files = BaseFiles.of(slices, None if everywhere else batch.partitions, live=lookup.live)
+    small = batch.rows <= lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
+    if small:
+        keep = partial(keep, rows=batch.rows)
+    if len(files) == 0 or batch.rows == 0:
+        return keep(untagged(rows))
+    if lookup.records is not None:
+        by_records = _tag_by_records(rows, lookup.records, slices, lookup, batch, keep, hard_deletes=hard_deletes)
+        if by_records is not None:
+            return by_records
+    search = _Search(rows, lookup, files, batch)
+    narrow = small and not merged
+    search = replace(search, keep=keep if narrow else _lazy)
+    found = search.tag_everywhere(hard_deletes) if everywhere else search.tag_in_partition()
+    return found if narrow else keep(found)
+
+
+def _tag_by_records(
+    rows: DataFrame,
+    index: RecordIndex,
+    slices: pa.Table,
+    lookup: KeyLookup,
+    batch: Batch,
+    keep: Keep,
+    *,
+    hard_deletes: bool,
+) -> DataFrame | None:
+    """The tagged rows by the record index, without positions but for those whose record is in another partition; None:
+    the index is not of this table, or of a later moment than the slices."""
+    places = keep(record_locations(rows, index, batch.rows))
+    strangers = unknown_groups(places, slices)
+    if strangers:
+        # those that another writer has made meanwhile are looked at again before the commit
+        made_since = groups_of(FileSystemView.load(lookup.client).latest_slices())
+        for partition, file_id in sorted(strangers - made_since)[:1]:
+            _log.warning(
+                "the record index names file group %r of partition %r; there is none, so keys are looked for in the "
+                "files",
+                *(file_id, partition),
+            )
+            index.doubts.append("it names file groups that the table has not")
+        return None
+    small = batch.rows <= lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
+    found = match(rows, F.broadcast(places) if small else places, partitioned=index.partitioned)
+    if index.partitioned:
+        return tagged(found, slices)
+    moving = found.where(elsewhere())
+    groups = moving.select(OLD_PARTITION, FOUND_ID).distinct().collect()
+    if not groups:
+        return tagged(found, slices)
+    # what is stored decides what becomes of them
+    held = pa.table({"partition": [row[0] for row in groups], "file_id": [row[1] for row in groups]})
+    moves = lookup.opts.get_typed(options.RECORD_INDEX_UPDATE_PARTITION_PATH)
+    opts = lookup.opts.merged(
+        {
+            options.INDEX_TYPE.key: IndexType.GLOBAL_SIMPLE,
+            options.SIMPLE_UPDATE_PARTITION_PATH.key: moves,
+        }
+    )
+    scanned = tag(
+        moving.drop(OLD_PARTITION, FOUND_ID),
+        slices.filter(in_groups(slices, held)),
+        replace(lookup, opts=opts, live=True, records=None),
+        hard_deletes=hard_deletes,
+    )
+    return tagged(found.where(~F.coalesce(elsewhere(), F.lit(False))), slices).unionByName(scanned)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    rows: DataFrame
+    lookup: KeyLookup
+    files: BaseFiles
+    batch: Batch
+    keep: Keep = _lazy
+
+    @property
+    def small(self) -> bool:
+        """True if the batch's keys may be broadcast."""
+        return self.batch.rows <= self.lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
+
+    def _places(self, extra: tuple[str, ...] = ()) -> tuple[DataFrame, KeyColumns]:
+        """Locations of the keys of the batch: key columns, file number, old partition, row position, *extra* base
+        columns."""
+        small = self.small
+        if self.lookup.live:
+            return self._live_places(extra)
+        if self.lookup.index in _BLOOM and not self.lookup.virtual_keys:
+            return bloom_locations(self.rows, self.lookup, self.files, extra)
+        everywhere = self.lookup.index.is_global
+        return scan_locations(
+            self.rows, self.lookup, self.files, self.batch, extra, broadcast=small, everywhere=everywhere
+        )
+
+    def _live_places(self, extra: tuple[str, ...]) -> tuple[DataFrame, KeyColumns]:
+        """The same, of slices with log files by what they hold now: those places have no position."""
+        everywhere = self.lookup.index.is_global
+        parts = [
+            scan_locations(
+                *(self.rows, self.lookup, files, self.batch, extra),
+                broadcast=self.small,
+                everywhere=everywhere,
+                live=live,
+            )
+            for files, live in zip(self.files.split(), (False, True), strict=True)
+            if len(files)
+        ]
+        places, keys = parts[0]
+        return (places if len(parts) == 1 else places.unionByName(parts[1][0])), keys
+
+    def tag_in_partition(self) -> DataFrame:
+        places, keys = self._places()
+        places = self.keep(places)
+        if self.lookup.emptied:
+            places = current_locations(
+                self.rows, places, keys, self.lookup, self.files, self.batch, self.small, self.keep
+            )
+        small = self.small
+        rows = self.rows
+        condition = keys.matches(rows) & (F.col(PARTITION_PATH) == F.col(OLD_PARTITION))
+        found = rows.join(F.broadcast(places) if small else places, condition, "left")
+        kept = found.where(~F.coalesce(F.col(DELETE), F.lit(False)) | F.col(FILE_NO).isNotNull())
+        own = [F.col(quoted([name])) for name in rows.columns]
+        return self._named(kept.select(*own, FILE_NO, ROW))
+
+    def tag_everywhere(self, hard_deletes: bool) -> DataFrame:
+        moves = self.lookup.opts.get_typed(_MOVES.get(self.lookup.index, options.BLOOM_UPDATE_PARTITION_PATH))
+        rows = self.rows
+        ordering = () if hard_deletes or not moves else self.lookup.ordering_fields
+        kept = () if hard_deletes or moves else self.lookup.stored_partition_fields
+        # fields inside structs are read with the column that they are in
+        extra = dict.fromkeys(name if name in rows.columns else name.split(".")[0] for name in (*ordering, *kept))
+        places, keys = self._places(tuple(extra))
+        sequences = self.lookup.merging.sequences
+        gathered = self.keep(global_locations(places, keys, ordering, kept, sequences=sequences))
+        chosen = F.broadcast(gathered) if self.small else gathered
+        found = rows.join(chosen, keys.matches(rows), "left")
+        own = {name: F.col(quoted([name])) for name in rows.columns}
+        return self._named(relocated(found, own, rows.schema, ordering, kept, moves=moves, sequences=sequences))
+
+    def _named(self, rows: DataFrame) -> DataFrame:
+        """Replace file numbers by file group and path."""
+        known = self.files.frame(rows.sparkSession, "file_no", "file_id", "base_path")
+        names = [name for name in rows.columns if name not in (FILE_NO, ROW)]
+        named = rows.join(F.broadcast(known), FILE_NO, "left")
+        columns: list[str | Column] = [quoted([name]) for name in names]
+        columns += [F.col(_FOUND_ID).alias(FILE_ID), F.col(_FOUND_PATH).alias(BASE_PATH), F.col(ROW)]
+        return named.select(*columns)

@@ -1,0 +1,234 @@
+"""Base files of a scan plan through Spark's own readers.
+
+Files are read in parts: by what they hold (narrower types than the table's are cast, other names renamed), and by where
+the values of their partition columns come from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from multiprocessing.pool import ThreadPool
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import DataType, LongType, StructField, StructType
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import InvalidText, ReadEngine
+from pyhudi.errors import ConfigError, QueryError
+from pyhudi.read.schema.file_schemas import FilePart, file_parts
+from pyhudi.spark.execution.driver_frames import constant, union
+from pyhudi.spark.read.partition_columns import PartitionColumns, partition_columns
+from pyhudi.spark.read.partition_folders import FILE_NUMBER, Folders
+from pyhudi.spark.read.spark_file_reader import FileReader, cannot_reach, is_mount_error, read_settings
+from pyhudi.spark.spark_types import spark_schema
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.read.scan_plan import ScanPlan
+
+ROW_NUMBER = "_pyhudi_row"
+_PLANNERS = 4
+"""Threads that ask Spark for the parts of a query; most of their time is waiting for it."""
+_reached = {"file://"}
+"""File systems that Spark has reached in this process."""
+
+
+class FileNumbers(Protocol):
+    """Numbers by which files are told apart: of given paths, and as Spark computes them where it does not know."""
+
+    def of(self, paths: pa.ChunkedArray) -> pa.Int64Array: ...
+
+    def column(self) -> Column: ...
+
+
+def read_engine(settings: Options) -> ReadEngine:
+    """Return the reader of base files: the Arrow reader where text that is not UTF-8 is to be replaced, which Spark
+    does not check.
+
+    Raises:
+        ConfigError: Spark is asked for, and to replace such text.
+    """
+    engine: ReadEngine = settings.get_typed(options.READ_ENGINE)
+    if settings.get_typed(options.READ_INVALID_TEXT) is InvalidText.FAIL:
+        return engine
+    if engine is ReadEngine.SPARK:
+        raise ConfigError(
+            f"{options.READ_INVALID_TEXT.key}={InvalidText.REPLACE} needs our Arrow reader, and "
+            f"{options.READ_ENGINE.key}={engine} asks for Spark's, which does not look at text; leave one of them out"
+        )
+    return ReadEngine.ARROW
+
+
+def read_natively(
+    spark: SparkSession,
+    table: PinnedTable,
+    plan: ScanPlan,
+    settings: Options,
+    *,
+    required: bool,
+    numbers: FileNumbers | None = None,
+) -> DataFrame | None:
+    """The unfiltered rows of all base files with all columns, or None when Spark cannot read them. With ``numbers``,
+    the number of the file and that of the row in it come last.
+
+    Raises:
+        QueryError: Spark cannot read them, though that is ``required``.
+    """
+    if _has_orc_times(plan):
+        if required:
+            raise QueryError(
+                "Spark reads the times of ORC files in the time zone of its JVM, whatever they were written in; leave "
+                "out pyhudi.read.engine"
+            )
+        return None
+    if numbers is not None:
+        plan = replace(plan, tasks=plan.tasks.append_column(FILE_NUMBER, [numbers.of(plan.tasks["base_path"])]))
+    ways = partition_columns(table, plan, settings, numbered=numbers is not None)
+    if ways is None:
+        if required:
+            raise QueryError(
+                f"Spark cannot take the values of the partition columns {', '.join(plan.told)} from so many paths; "
+                "leave out pyhudi.read.engine"
+            )
+        return None
+    try:
+        with read_settings(spark, plan.tasks.num_rows, table.storage.uri()):
+            return _read(spark, table, plan, ways, numbers)
+    except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
+        if required or not cannot_reach(e):
+            raise
+        return None
+
+
+def _has_orc_times(plan: ScanPlan) -> bool:
+    """True if columns with timestamps are read from ORC files. There instants are times of day in a zone that the file
+    names, and local times plain numbers."""
+    paths = plan.tasks["base_path"]
+    return _has_times(pa.struct(list(plan.schema))) and bool(pc.any(pc.ends_with(paths, ".orc")).as_py())
+
+
+def _has_times(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) or any(_has_times(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _read(
+    spark: SparkSession, table: PinnedTable, plan: ScanPlan, ways: list[PartitionColumns], numbers: FileNumbers | None
+) -> DataFrame:
+    parts = []
+    for held in file_parts(table, plan, plan.tasks):
+        reader = _PartReader(spark, table, plan, held, numbers)
+        for way in ways:
+            tasks = held.tasks.filter(pc.is_in(held.tasks["partition"], value_set=way.partitions))
+            if tasks.num_rows:
+                parts.append((reader, way, tasks))
+    if len(parts) == 1:
+        reader, way, tasks = parts[0]
+        return reader.read(way, tasks)
+    with ThreadPool(min(len(parts), _PLANNERS)) as pool:
+        return union(pool.starmap(_PartReader.read, parts))
+
+
+class _PartReader:
+    """Reads files that hold the same, giving the columns and types of the plan."""
+
+    def __init__(
+        self, spark: SparkSession, table: PinnedTable, plan: ScanPlan, part: FilePart, numbers: FileNumbers | None
+    ) -> None:
+        self._spark, self._table, self._schema, self._numbers = spark, table, plan.schema, numbers
+        names = {c: part.names.get(c, c) for c in plan.schema.names}
+        held = pa.schema([part.held.field(c).with_name(n) for c, n in names.items() if n is not None])
+        self._as_named = held.names == plan.schema.names
+        self._changed = {f.name: c for f in plan.schema if (c := _changed(f, names[f.name], part.held)) is not None}
+        self._held = spark_schema(held)
+        self._files = FileReader(spark, self._held)
+
+    def read(self, way: PartitionColumns, tasks: pa.Table) -> DataFrame:
+        """The rows of some of the files. Threads may call it side by side."""
+        if way.folders is None:
+            rows = self._files.read(self._uris(tasks))
+        else:
+            rows = self._read_in_folders(way, way.folders, tasks)
+        changed = {name: column for name, column in self._changed.items() if name not in way.told}
+        changed |= {name: constant(value, self._schema.field(name)) for name, value in way.constants.items()}
+        if self._numbers is not None:
+            changed |= {} if way.numbered else {FILE_NUMBER: self._numbers.column()}
+            changed[ROW_NUMBER] = sf.col("_metadata.row_index")
+        # a select costs calls to the JVM for each column, milliseconds in all. Spark puts the columns of folders last
+        held = [*self._schema.names, *([FILE_NUMBER] if way.numbered else [])]
+        if self._as_named and (way.folders is None or rows.columns == held):
+            return rows.withColumns(changed) if changed else rows
+        names = [*self._schema.names, *([FILE_NUMBER, ROW_NUMBER] if self._numbers else [])]
+        return rows.select(*(changed[n].alias(n) if n in changed else quoted(n) for n in names))
+
+    def _uris(self, tasks: pa.Table) -> list[str]:
+        return [self._table.storage.uri(path) for path in tasks["base_path"].to_pylist()]
+
+    def _read_in_folders(self, way: PartitionColumns, folders: Folders, tasks: pa.Table) -> DataFrame:
+        one = self._uris(tasks.slice(0, 1))
+        place = "{0.scheme}://{0.netloc}".format(urlsplit(one[0]))
+        if place not in _reached:  # a mount hides what is wrong with the file system below, and logs it for each file
+            self._files.read(one)
+            _reached.add(place)
+        try:
+            return FileReader(self._spark, self._in_folders(way), folders).read(way.uris(tasks))
+        except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
+            if is_mount_error(e):
+                self._files.read(one)  # says what is wrong
+            raise
+
+    def _in_folders(self, way: PartitionColumns) -> StructType:
+        """Schema to read: folders give values of the table's types, whatever the files have."""
+        own = {f.name: f for f in spark_schema(self._schema)}
+        in_folders = way.told - set(way.constants)
+        fields = [own[f.name] if f.name in in_folders else f for f in self._held]
+        return StructType([*fields, StructField(FILE_NUMBER, LongType())] if way.numbered else fields)
+
+
+def _changed(field: pa.Field, name: str | None, held: pa.Schema) -> Column | None:
+    """Conversion of a column of the plan from that of the files; None if they are the same."""
+    if name is None:
+        return sf.lit(None).cast(_spark_type(field))
+    kind = held.field(field.name).type
+    if kind != field.type:
+        return _widened(sf.col(quoted(name)), kind, field)
+    return sf.col(quoted(name)) if name != field.name else None
+
+
+def _widened(column: Column, held: pa.DataType, field: pa.Field) -> Column:
+    """A column, or what is inside of one, with the type of the table."""
+    wanted = field.type
+    if not _has_wider_floats(held, wanted):
+        return column.cast(_spark_type(field))
+    if pa.types.is_struct(wanted):
+        kinds = {held.field(i).name: held.field(i).type for i in range(held.num_fields)}
+        members = [wanted.field(i) for i in range(wanted.num_fields)]
+        found = [_widened(column.getField(m.name), kinds[m.name], m).alias(m.name) for m in members]
+        return sf.when(column.isNotNull(), sf.struct(*found))
+    if pa.types.is_map(wanted):
+        return sf.transform_values(column, lambda _, value: _widened(value, held.item_type, wanted.item_field))
+    if pa.types.is_list(wanted):
+        return sf.transform(column, lambda item: _widened(item, held.value_type, wanted.value_field))
+    return column.cast("string").cast(_spark_type(field))  # 0.1 stays 0.1, as the original widens
+
+
+def _has_wider_floats(held: pa.DataType, wanted: pa.DataType) -> bool:
+    """True if floats, of a type or inside of one, become doubles."""
+    if pa.types.is_float32(held) and pa.types.is_float64(wanted):
+        return True
+    if not pa.types.is_nested(held) or held.num_fields != wanted.num_fields:
+        return False
+    return any(_has_wider_floats(held.field(i).type, wanted.field(i).type) for i in range(held.num_fields))
+
+
+def _spark_type(field: pa.Field) -> DataType:
+    return spark_schema(pa.schema([field])).fields[0].dataType
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark's column functions take it, whatever characters it has."""
+    return f"`{name.replace('`', '``')}`"

@@ -1,0 +1,228 @@
+"""A scan plan as a Spark DataFrame.
+
+Base files go to Spark's own readers, so that column pruning, filter push-down and vectorised decoding are Spark's.
+Files that hold narrower types than the table are read as they are and cast. What Spark cannot read (its Hadoop has no
+file system for the place, or a column is not to be had from path or file) our Arrow reader reads on the executors.
+Slices with log files are merged there (`pyhudi.spark.read.merged_slices`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from pyhudi.config import Options
+from pyhudi.config.enums import ReadEngine
+from pyhudi.errors import QueryError
+from pyhudi.read.execute.commit_time_filter import CommitTimes
+from pyhudi.read.execute.local_reader import TaskReader, tasks_of
+from pyhudi.read.filters.number_comparison import LISTS
+from pyhudi.read.filters.row_filter import Filter, RowFilter
+from pyhudi.read.filters.terms import Term
+from pyhudi.read.filters.time_comparison import is_date_or_time
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.query import Query
+from pyhudi.read.scan_plan import ScanPlan
+from pyhudi.read.scan_planner import plan_scan
+from pyhudi.read.schema.column_paths import resolve_column, type_of
+from pyhudi.schema.meta_fields import COMMIT_TIME
+from pyhudi.spark.execution.driver_frames import union
+from pyhudi.spark.read.base_file_scan import quoted, read_engine, read_natively
+from pyhudi.spark.read.merged_slices import merged_rows
+from pyhudi.spark.read.overridden_functions import overridden_in_filter
+from pyhudi.spark.session_settings import session_zone
+from pyhudi.spark.spark_types import spark_schema
+
+if TYPE_CHECKING:
+    from pyhudi.table.meta_client import TableMetaClient
+
+
+def read(
+    spark: SparkSession,
+    client: TableMetaClient,
+    query: Query | None = None,
+    *,
+    filter: Filter | RowFilter | None = None,
+    columns: Sequence[str] | None = None,
+    settings: Options | None = None,
+) -> DataFrame:
+    """The rows of a query.
+
+    Raises:
+        QueryError: the query cannot be answered.
+        UnsupportedTableError: the table uses something that cannot be read, or has log files and merges them by a
+            merger that is not registered.
+    """
+    table = PinnedTable.of(client)
+    rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
+    hidden = overridden_in_filter(spark, table.config, rows)
+    plan = plan_scan(
+        table, query, filter=rows, columns=columns, opts=settings, overridden_functions=hidden, zone=session_zone(spark)
+    )
+    return dataframe(spark, table, plan, settings)
+
+
+def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None) -> DataFrame:
+    """The rows of a plan, with exactly the plan's columns."""
+    settings = settings or Options.parse({})
+    schema = spark_schema(plan.schema)
+    if plan.tasks.num_rows == 0:
+        return spark.createDataFrame([], schema).select(*map(quoted, plan.columns))
+    with_logs = plan.with_logs()
+    if not with_logs.tasks.num_rows:
+        return _from_base_files(spark, table, plan, settings)
+    if plan.filter is not None and read_engine(settings) is not ReadEngine.ARROW:
+        filter_column(plan.filter, plan.schema)  # the same filters are accepted with logs and without
+    parts = _merged(spark, table, with_logs, settings)
+    if with_logs.tasks.num_rows < plan.tasks.num_rows:
+        parts = [_from_base_files(spark, table, plan.without_logs(), settings), *parts]
+    return union(parts)
+
+
+def _from_base_files(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options) -> DataFrame:
+    """The rows of slices that have no logs."""
+    engine = read_engine(settings)
+    found = None
+    if engine is not ReadEngine.ARROW:
+        found = read_natively(spark, table, plan, settings, required=engine is ReadEngine.SPARK)
+    if found is None:
+        return _with_arrow(spark, table, plan)
+    return _selected(_with_conditions(found, plan), plan)
+
+
+def _merged(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options) -> list[DataFrame]:
+    """The rows of slices with logs, in parts."""
+    base, rows = merged_rows(spark, table, plan, settings)
+    if plan.filter is not None and plan.filter.sql is not None:
+        rows = rows.where(plan.filter.sql)
+    for text in plan.query.sql_filters:
+        rows = rows.where(text)
+    if rows.columns != list(plan.columns):
+        rows = rows.select(*map(quoted, plan.columns))
+    return [rows] if base is None else [_selected(_with_conditions(base, plan), plan), rows]
+
+
+# --- our reader on the executors -------------------------------------------------------------------------------------
+
+
+def _with_arrow(spark: SparkSession, table: PinnedTable, plan: ScanPlan) -> DataFrame:
+    reader = TaskReader.of(plan, table.storage) if plan.filter is None or plan.filter.sql is None else None
+    if reader is None:  # Spark evaluates SQL, and may need any column for it
+        columns = tuple(plan.schema.names)
+        reader = TaskReader(table.storage, plan.schema, columns, None, plan.commit_times, plan.invalid_text)
+    tasks = tasks_of(plan)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from reader.read(tasks[number])
+
+    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    rows = numbers.mapInArrow(run, spark_schema(reader.output_schema))
+    if plan.filter is not None and plan.filter.sql is not None:
+        rows = rows.where(plan.filter.sql)
+    for text in plan.query.sql_filters:
+        rows = rows.where(text)
+    return _selected(rows, plan)
+
+
+# --- conditions ------------------------------------------------------------------------------------------------------
+
+
+def _with_conditions(rows: DataFrame, plan: ScanPlan) -> DataFrame:
+    if plan.commit_times is not None:
+        rows = rows.where(_commit_times(plan.commit_times))
+    if plan.filter is not None:
+        rows = rows.where(filter_column(plan.filter, plan.schema))
+    for text in plan.query.sql_filters:
+        rows = rows.where(text)
+    return rows
+
+
+def _commit_times(times: CommitTimes) -> Column:
+    time = sf.col(COMMIT_TIME)
+    parts = [time.isNotNull()]
+    if times.after is not None:
+        parts.append(time > times.after)
+    if times.up_to is not None:
+        parts.append(time <= times.up_to)
+    if times.any_of is not None:
+        parts.append(time.isin(*times.any_of))
+    if times.none_of:
+        parts.append(~time.isin(*times.none_of))
+    return reduce(lambda a, b: a & b, parts)
+
+
+def filter_column(rows: RowFilter, schema: pa.Schema) -> Column:
+    """A filter as a Spark condition on columns of that schema.
+
+    Raises:
+        QueryError: it is a pyarrow expression, which Spark cannot evaluate.
+    """
+    if rows.sql is not None:
+        return sf.expr(rows.sql)
+    if rows.expression is not None:
+        raise QueryError(
+            f"the filter {rows.expression} is a pyarrow expression, which Spark cannot evaluate; write it as SQL text "
+            "or as [(column, op, value), …]"
+        )
+    groups = [reduce(lambda a, b: a & b, (_term(t, schema) for t in group)) for group in rows.on(schema).anyof]
+    return reduce(lambda a, b: a | b, groups)
+
+
+def _term(term: Term, schema: pa.Schema) -> Column:
+    if term.value is None:
+        column = sf.col(term.column)
+        return column.isNull() if term.op in ("=", "==") else column.isNotNull()
+    kind = type_of(resolve_column(term.column, schema), schema)
+    found = _compared(term.column, term.op, term.value, kind)
+    if not pa.types.is_floating(kind):
+        return found
+    # what is not a number is not in the statistics of files, by which Spark would leave out row groups that have it;
+    # to ask for it by name keeps Spark from that
+    return found | sf.isnan(sf.col(term.column)) if term.is_true_of_nan else found
+
+
+def _compared(name: str, op: str, value: Any, kind: pa.DataType) -> Column:
+    column = sf.col(name)
+    if op in LISTS:
+        # null is in no list, and not outside of one either, even of an empty one
+        found = column.isin(*(_operand(one, kind) for one in value)) if value else sf.lit(False)
+        return found if op == "in" else ~found & column.isNotNull()
+    value = _operand(value, kind)
+    match op:
+        case "=" | "==":
+            return column == value
+        case "!=":
+            return column != value
+        case "<":
+            return column < value
+        case "<=":
+            return column <= value
+        case ">":
+            return column > value
+        case _:
+            return column >= value
+
+
+def _operand(value: Any, kind: pa.DataType) -> Any:
+    """A value that Spark takes, and compares with a column of that type as we do: whole numbers of more than 64 bits
+    only as decimals, others with short floats as such, whatever ``spark.sql.ansi.enabled`` says. Dates and times go as
+    texts: PySpark takes those without a zone for times of the driver's."""
+    if is_date_or_time(kind):
+        return sf.lit(str(value)).cast(spark_schema(pa.schema([("value", kind)])).fields[0].dataType)
+    if not isinstance(value, int):
+        return value
+    if not -(1 << 63) <= value < 1 << 63:
+        return Decimal(value)
+    return sf.lit(value).cast("float") if pa.types.is_float32(kind) else value
+
+
+def _selected(rows: DataFrame, plan: ScanPlan) -> DataFrame:
+    return rows if list(plan.columns) == plan.schema.names else rows.select(*map(quoted, plan.columns))

@@ -1,0 +1,49 @@
+"""``spark.read.format("hudi").options(…).load(path)``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import Options
+from pyhudi.read.query import Query
+from pyhudi.read.table_location import locate_table
+from pyhudi.spark.read.dataframe_reader import read
+from pyhudi.table.meta_client import TableMetaClient
+
+_S3_KEYS = tuple(
+    f"fs.s3a.{name}" for name in ("access.key", "secret.key", "session.token", "endpoint", "endpoint.region")
+)
+
+
+def load_table(spark: SparkSession, path: str, options: Mapping[str, object] | None = None) -> DataFrame:
+    """Return the DataFrame of a query given by Apache Hudi's options.
+
+    Args:
+        spark: Session to read with.
+        path: Path or URI of the table, or of a folder in it.
+        options: Apache Hudi's read options.
+
+    Returns:
+        The rows of the query, read lazily.
+
+    Raises:
+        NotAHudiTableError: There is no table.
+        QueryError: The query cannot be answered.
+        InvalidOptionError: An option is wrong.
+    """
+    settings = Options.parse({**session_settings(spark, path), **(options or {})})
+    place = locate_table(path, settings)
+    client = TableMetaClient.open(place.root, settings)
+    query = replace(Query.from_options(settings, client.config), subpath=place.subpath)
+    return read(spark, client, query, settings=settings)
+
+
+def session_settings(spark: SparkSession, path: str) -> dict[str, str]:
+    """Return the session's settings for the object store of a path."""
+    if not path.startswith(("s3://", "s3a://", "s3n://")):
+        return {}
+    found = {key: spark.conf.get(f"spark.hadoop.{key}", None) for key in _S3_KEYS}
+    return {key: value for key, value in found.items() if value is not None}

@@ -1,0 +1,80 @@
+"""Slices with log files, their base files read by Spark.
+
+Spark scans all base files, with its own column pruning and filter push-down, and leaves out the rows that the logs
+replace or delete: an anti join with them, which a small job finds in the logs first (`hidden`). The rows that come
+instead are merged on the executors and added. So only what the logs touch goes through Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import Options
+from pyhudi.config.enums import ReadEngine
+from pyhudi.merge.file_group_reader import FileSlice, SliceContext
+from pyhudi.merge.row_replacement import replaced_rows
+from pyhudi.read.execute.merged_reader import MergedReader
+from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
+from pyhudi.spark.read.base_file_scan import read_engine, read_natively
+from pyhudi.spark.read.merge_by_partition import run_by_partition
+from pyhudi.spark.read.row_exclusion import ExcludedRows, excluded_rows_form
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.read.scan_plan import ScanPlan
+
+_MOST_LOG_BYTES = 1024 * 1024 * 1024
+"""Bytes of logs above which the excluded rows could be too many to be broadcast."""
+
+
+def overlaid_rows(
+    spark: SparkSession, table: PinnedTable, plan: ScanPlan, context: SliceContext, settings: Options
+) -> tuple[DataFrame, DataFrame] | None:
+    """The base rows that stay, with all columns of the plan and without its conditions; and the rows that come from the
+    logs, with the plan's columns and conditions (SQL aside). None where slices had better be merged as a whole."""
+    engine = read_engine(settings)
+    with_base = replace(plan, tasks=plan.tasks.filter(pc.is_valid(plan.tasks["base_path"])))
+    form = excluded_rows_form(with_base.tasks) if engine is not ReadEngine.ARROW and _fits(with_base) else None
+    if form is None:
+        return None
+    required = engine is ReadEngine.SPARK
+    rows = read_natively(spark, table, with_base, settings, required=required, numbers=form.files)
+    if rows is None:
+        return None
+    cores = parallelism(spark)
+    pieces = SlicePieces.of(with_base, cores, whole=False)
+    stay = form.left_out(rows, run_on_slices(spark, pieces, _FindExcludedRows(context, form), form.schema))
+    reader = MergedReader.of(plan, context)
+    changed = run_by_partition(spark, plan, reader.read_changed, plan.output_schema, whole=False)
+    return stay, changed
+
+
+def _fits(plan: ScanPlan) -> bool:
+    """True if there are base files, all of which say which row is which to Spark, and logs that are not too large.
+
+    Conditions on commit times (incremental queries) skip most of the base files' rows in any case, and may have to look
+    behind their range for what partial updates leave out.
+    """
+    tasks = plan.tasks
+    if not tasks.num_rows or plan.commit_times is not None:
+        return False
+    logs = pc.sum(pc.list_flatten(tasks["log_sizes"])).as_py() or 0
+    return logs <= _MOST_LOG_BYTES and bool(pc.all(pc.ends_with(tasks["base_path"], ".parquet")).as_py())
+
+
+@dataclass(frozen=True, slots=True)
+class _FindExcludedRows:
+    """Finds a slice's hidden rows."""
+
+    context: SliceContext
+    form: ExcludedRows
+
+    def __call__(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+        rows = replaced_rows(self.context, file_slice)
+        yield from self.form.of_file((file_slice.base_path or "").rpartition("/")[2], rows)

@@ -1,0 +1,41 @@
+"""Functions of Spark whose names a session has given to others, of whose values no index says anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pyhudi.metadata.indexes.expression_index_definition import FUNCTIONS, is_expression
+from pyhudi.read.filters.sql_operands import ALIASES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pyhudi.read.filters.row_filter import RowFilter
+    from pyhudi.table.config.table_config import TableConfig
+
+_OWN = "org.apache.spark.sql.catalyst."
+"""Package of Spark's own functions."""
+_SPARK_NAMES = {"day": "dayofmonth"}
+
+
+def overridden_functions(spark: SparkSession, functions: Iterable[str]) -> list[str]:
+    """Return those of some functions of expression indexes
+    (`pyhudi.metadata.indexes.expression_index_definition.FUNCTIONS`) that mean something else in the session: a
+    temporary function of the name hides Spark's."""
+    asked = sorted({_SPARK_NAMES.get(name, name) for name in functions} - {"identity"})
+    return [name for name in asked if not _is_own(spark, name)]
+
+
+def overridden_in_filter(spark: SparkSession, config: TableConfig, rows: RowFilter | None) -> tuple[str, ...]:
+    """The functions that a filter in SQL calls, of those that expression indexes may be of, by a name which means
+    something else in the session. Spark is asked only where the table has such indexes."""
+    if rows is None or rows.sql is None or not any(map(is_expression, config.metadata_partitions)):
+        return ()
+    called = {name.lower() for name in re.findall(r"(\w+)`?\s*\(", rows.sql)}
+    return tuple(name for name in sorted(called & {*FUNCTIONS, *ALIASES}) if not _is_own(spark, name))
+
+
+def _is_own(spark: SparkSession, name: str) -> bool:
+    return bool(spark.catalog.getFunction(name).className.startswith(_OWN))

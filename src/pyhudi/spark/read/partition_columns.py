@@ -1,0 +1,216 @@
+"""Sources of the values of partition columns, chosen so that Spark can prune files of other partitions.
+
+Spark takes them from the names of folders where it can (see :mod:`pyhudi.spark.read.partition_folders`), and prunes by
+them. Where paths tell values that Spark would not find there, they are constants of a part of the query. Where paths do
+not tell the exact value, the column is read from the files, whose row groups are still skipped by their statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import PartitionValues
+from pyhudi.keygen.partition_path_values import partition_fields
+from pyhudi.spark.read.partition_folders import FILE_NUMBER, Folders, can_be_mounted, level, mounted
+
+if TYPE_CHECKING:
+    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.read.scan_plan import ScanPlan
+
+_MOST_WAYS = 64
+"""Most parts with constants; each costs some milliseconds."""
+_LINE_ENDS = "\n\r\x85\u2028\u2029"
+_ESCAPE = r"%[0-9A-Fa-f]{2}"
+_READ_AS_TEXT = (
+    pa.types.is_string,
+    pa.types.is_int32,
+    pa.types.is_int64,
+    pa.types.is_boolean,
+    pa.types.is_date32,
+    pa.types.is_decimal,
+    pa.types.is_floating,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumns:
+    """Source of the partition columns of some partitions.
+
+    ``folders``: Spark takes columns from their names: ``told``, the partition columns, which files hold otherwise, and
+    if ``numbered``, the number of each file. ``levels`` are folders that are mounted above the files, for each column
+    an array with an element for each partition. ``constants``: the values of ``told`` columns that folders cannot tell,
+    which are the same in all these partitions.
+    """
+
+    partitions: pa.Array
+    folders: Folders | None = None
+    told: frozenset[str] = frozenset()
+    levels: tuple[pa.Array, ...] = ()
+    numbered: bool = False
+    constants: Mapping[str, Any] = field(default_factory=dict)
+
+    def uris(self, tasks: pa.Table) -> list[str]:
+        """The addresses of some of the partitions' files."""
+        assert self.folders is not None
+        at = pc.index_in(tasks["partition"], value_set=self.partitions)
+        levels = [each.take(at.combine_chunks()) for each in self.levels]
+        numbers = level(FILE_NUMBER, tasks[FILE_NUMBER].combine_chunks()) if self.numbered else None
+        return self.folders.uris(tasks["base_path"].combine_chunks(), levels, numbers)
+
+
+def partition_columns(
+    table: PinnedTable, plan: ScanPlan, settings: Options, *, numbered: bool
+) -> list[PartitionColumns] | None:
+    """The plan's partitions, split by where their partition columns come from; None when Spark cannot get at some
+    values: those that paths tell, in too many partitions in ways that it does not understand. ``numbered``: tasks have
+    numbers of files, which are to be had from folders, too, if possible."""
+    every = plan.partition_values["partition"].combine_chunks()
+    root = table.storage.uri()
+    forced = bool(plan.path_columns)
+    wish = settings.get_typed(options.READ_PARTITION_VALUES)
+    numbered = numbered and wish is not PartitionValues.FILE and can_be_mounted(root)
+    ways: list[PartitionColumns] = []
+    if forced or wish is not PartitionValues.FILE:
+        in_folders = forced or numbered or wish is PartitionValues.PATH or len(every) > 1
+        for told, rows in _by_columns(plan):
+            mine = plan.partition_values.filter(rows)
+            values = {name: plan.told[name].values.filter(rows) for name in told}
+            found = _in_folders(table, plan, mine, values, numbered=numbered) if in_folders else []
+            rest = pc.invert(pc.is_in(mine["partition"].combine_chunks(), value_set=_partitions_of(found)))
+            others = _constant(mine.filter(rest), {n: v.filter(rest) for n, v in values.items()})
+            ways += found + [_mounted(way, root) if numbered else way for way in others]
+            if len(ways) > _MOST_WAYS:
+                return None
+    rest = _without(every, ways)
+    if numbered:
+        ways += _some(PartitionColumns(rest.filter(_free(rest)), mounted(root), numbered=True))
+        rest = _without(rest, ways)
+    return [*ways, *_some(PartitionColumns(rest))]
+
+
+def _by_columns(plan: ScanPlan) -> list[tuple[tuple[str, ...], pa.BooleanArray]]:
+    """The partitions whose paths tell some columns, by which these are."""
+    rows = plan.partition_values.num_rows
+    which = reduce(
+        pc.add,
+        (pc.multiply(each.counts.cast(pa.int64()), 1 << i) for i, each in enumerate(plan.told.values())),
+        pa.repeat(pa.scalar(0, pa.int64()), rows),
+    )
+    found = []
+    for number in pc.unique(which).to_pylist():
+        if number:
+            names = tuple(name for i, name in enumerate(plan.told) if number >> i & 1)
+            found.append((names, pc.equal(which, number)))
+    return found
+
+
+def _constant(partitions: pa.Table, values: dict[str, pa.Array]) -> list[PartitionColumns]:
+    """Partitions with the same values together, which are constants."""
+    if not partitions.num_rows:
+        return []
+    groups: dict[tuple[object, ...], list[str]] = {}
+    rows = zip(*(each.to_pylist() for each in values.values()), strict=True)
+    for path, row in zip(partitions["partition"].to_pylist(), rows, strict=True):
+        groups.setdefault(tuple(map(repr, row)), []).append(path)
+    ways = []
+    for paths in groups.values():
+        at = pc.index(partitions["partition"], paths[0]).as_py()
+        constants = {name: each[at].as_py() for name, each in values.items()}
+        ways.append(PartitionColumns(pa.array(paths, pa.string()), told=frozenset(values), constants=constants))
+    return ways
+
+
+def _mounted(way: PartitionColumns, root: str) -> PartitionColumns:
+    """The same with numbers of files, where folders can have them."""
+    if not pc.all(_free(way.partitions)).as_py():
+        return way
+    return replace(way, folders=mounted(root), numbered=True)
+
+
+def _partitions_of(ways: list[PartitionColumns]) -> pa.Array:
+    return pa.concat_arrays([pa.array([], pa.string()), *(way.partitions for way in ways)])
+
+
+def _some(*ways: PartitionColumns) -> list[PartitionColumns]:
+    return [way for way in ways if len(way.partitions)]
+
+
+def _in_folders(
+    table: PinnedTable, plan: ScanPlan, rows: pa.Table, values: dict[str, pa.Array], *, numbered: bool
+) -> list[PartitionColumns]:
+    """The ways by folders that tell values, for those of some partitions that can go one."""
+    if not all(_reads_as_text(plan.schema.field(name).type) for name in values):
+        return []
+    root, told = table.storage.uri(), frozenset(values)
+    partitions = rows["partition"].combine_chunks()
+    if table.config.hive_style:
+        fields = [field.name for field in partition_fields(table.config)]
+        if told != set(fields):  # Spark would take all of them from folders
+            return []
+        usable = _decodable(partitions, fields, encoded=table.config.url_encode)
+        partitions = partitions.filter(usable)
+        partitions = partitions.filter(
+            _has_scales(partitions, {n: v.filter(usable) for n, v in values.items()}, fields)
+        )
+        if not numbered:
+            return _some(PartitionColumns(partitions, Folders(root), told))
+        schemes = pc.match_substring_regex(partitions, f"[:{_LINE_ENDS}]")
+        return _some(
+            PartitionColumns(partitions.filter(pc.invert(schemes)), mounted(root), told, numbered=True),
+            PartitionColumns(partitions.filter(schemes), Folders(root), told),
+        )
+    if not can_be_mounted(root, list(values)):
+        return []
+    usable = pc.and_(_free(partitions), _can_be_told(values))
+    levels = tuple(level(name, each.filter(usable)) for name, each in values.items())
+    return _some(PartitionColumns(partitions.filter(usable), mounted(root), told, levels, numbered))
+
+
+def _without(partitions: pa.Array, ways: list[PartitionColumns]) -> pa.Array:
+    for way in ways:
+        partitions = partitions.filter(pc.invert(pc.is_in(partitions, value_set=way.partitions)))
+    return partitions
+
+
+def _reads_as_text(kind: pa.DataType) -> bool:
+    return any(test(kind) for test in _READ_AS_TEXT)
+
+
+def _decodable(partitions: pa.Array, fields: list[str], *, encoded: bool) -> pa.BooleanArray:
+    """Mask of the Hive-style folders that Spark decodes to the exact values; it always undoes percent escapes."""
+    usable = pc.equal(pc.count_substring(partitions, "/"), len(fields) - 1)
+    return usable if encoded else pc.and_not(usable, pc.match_substring_regex(partitions, _ESCAPE))
+
+
+def _has_scales(partitions: pa.Array, values: dict[str, pa.Array], fields: list[str]) -> pa.BooleanArray:
+    """Mask of the Hive-style folders that have decimal numbers with as many digits as their type: Spark takes 1.5 for
+    0.15 where the type has two digits after the point."""
+    told = pa.repeat(pa.scalar(True), len(partitions))
+    for i, name in enumerate(fields):
+        if pa.types.is_decimal(values[name].type):
+            typed = pc.binary_join_element_wise(name, pc.cast(values[name], pa.string()), "=")
+            at = pc.list_element(pc.split_pattern(partitions, "/"), i)
+            told = pc.and_(told, pc.fill_null(pc.equal(at, typed), True))
+    return told
+
+
+def _free(partitions: pa.Array) -> pa.BooleanArray:
+    """Mask of the folders without special characters of Spark or Hadoop, whose patterns match no ends of lines."""
+    return pc.invert(pc.match_substring_regex(partitions, f"[=:{_LINE_ENDS}]"))
+
+
+def _can_be_told(values: dict[str, pa.Array]) -> pa.BooleanArray:
+    """Return True if names of folders can represent all values: no floating-point numbers, no empty texts."""
+    columns = list(values.values())
+    told = pa.repeat(pa.scalar(not any(pa.types.is_floating(column.type) for column in columns)), len(columns[0]))
+    for column in columns:
+        if pa.types.is_string(column.type):
+            told = pc.and_not(told, pc.fill_null(pc.equal(column, ""), False))
+    return told

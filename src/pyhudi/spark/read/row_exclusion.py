@@ -1,0 +1,144 @@
+"""Rows of base files that a scan of Spark's leaves out, by their numbers.
+
+Spark numbers the rows of a file (``_metadata.row_index``); a file is known by a salted hash of its name, which is
+checked to be different for all files of the query. The rows to leave out come as a table that is broadcast, in one of
+two forms:
+
+- `Bitmaps`: one row for each file, the bits of its hidden rows. The join finds the same few files over and over, so it
+  costs next to nothing however many rows are hidden; but the bits grow with the table.
+- `ExcludedPositions`: one number for each hidden row. The join costs a tenth of the scan and more with more rows, but
+  the table grows with the changes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from pyhudi.spark.read.base_file_scan import ROW_NUMBER
+from pyhudi.spark.read.partition_folders import FILE_NUMBER
+
+_PLACE, _WORDS = "_pyhudi_place", "_pyhudi_words"
+_KEY = "_pyhudi_hidden_of"
+_ROW_BITS = 31
+_SPARKS_SEED = 42
+_SALTS = 16
+_BATCH = 262_144
+_LARGEST_WITH_BITMAPS = 64 * 1024**3
+"""Bytes of base files in total that hardly have more than a few thousand million rows: half a gigabyte of bits."""
+
+
+class ExcludedRows(Protocol):
+    """Form of the excluded rows; pickled with the tasks that find the rows."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table of hidden rows."""
+        ...
+
+    def of_file(self, name: str, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
+        """Yield the table of some excluded rows (ascending numbers) of a base file."""
+        ...
+
+    @property
+    def files(self) -> HashedNames:
+        """The numbers of files."""
+        ...
+
+    def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
+        """The rows of a scan with numbers of files and rows, less the hidden ones and those columns."""
+        ...
+
+
+def excluded_rows_form(tasks: pa.Table) -> ExcludedRows | None:
+    """The form for the base files of slices (``base_path``, ``base_size``); None where the names of the files are not
+    all different, or not plain."""
+    names = pc.replace_substring_regex(tasks["base_path"], "(?s)^.*/", "")
+    if not pc.all(pc.match_substring_regex(names, "^[A-Za-z0-9_.=-]+$")).as_py():
+        return None
+    large = (pc.sum(tasks["base_size"]).as_py() or 0) > _LARGEST_WITH_BITMAPS
+    form, bits = (ExcludedPositions, 64 - _ROW_BITS) if large else (Bitmaps, 64)
+    texts = names.to_pylist()
+    for salt in map(str, range(_SALTS)):
+        files = HashedNames(salt, bits)
+        if len(set(map(files.number, texts))) == len(texts):
+            return form(files)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class HashedNames:
+    """Numbers for files: bits of a hash of their names; ``salt`` makes them different."""
+
+    salt: str
+    bits: int
+
+    def number(self, name: str) -> int:
+        """Return the number of a file, as a signed long; `column` computes the same on Spark."""
+        seed = xxhash.xxh64_intdigest(self.salt.encode(), _SPARKS_SEED)
+        number = xxhash.xxh64_intdigest(name.encode(), seed) << (64 - self.bits) & (2**64 - 1)
+        return number - (number >> 63 << 64)
+
+    def of(self, paths: pa.ChunkedArray) -> pa.Int64Array:
+        """Return the numbers of files at these paths."""
+        names = pc.replace_substring_regex(paths, "(?s)^.*/", "")
+        return pa.array([self.number(name) for name in names.to_pylist()], pa.int64())
+
+    def column(self) -> Column:
+        """Column with the number of the file of each row of a scan, where Spark does not know it otherwise: 0.03
+        microseconds a row."""
+        number = sf.xxhash64(sf.lit(self.salt), sf.col("_metadata.file_name"))
+        return number if self.bits == 64 else sf.shiftleft(number, 64 - self.bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Bitmaps:
+    """A row for each file with hidden rows: bit ``n % 64`` of word ``n // 64`` stands for row n."""
+
+    files: HashedNames
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(_KEY, pa.int64()), (_WORDS, pa.list_(pa.int64()))])
+
+    def of_file(self, name: str, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
+        if not len(rows):
+            return
+        words = np.zeros((int(rows[-1]) >> 6) + 1, np.uint64)
+        np.bitwise_or.at(words, rows >> 6, np.uint64(1) << (rows & 63).astype(np.uint64))
+        bits = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words.view(np.int64)))
+        yield pa.RecordBatch.from_arrays([pa.array([self.files.number(name)]), bits], schema=self.schema)
+
+    def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
+        word = sf.get(_WORDS, sf.shiftright(ROW_NUMBER, 6).cast("int"))
+        is_hidden = sf.getbit(word, sf.col(ROW_NUMBER).bitwiseAND(63).cast("int")) == 1
+        same_file = sf.col(FILE_NUMBER) == sf.col(_KEY)
+        return rows.join(sf.broadcast(hidden), same_file & is_hidden, "left_anti").drop(FILE_NUMBER, ROW_NUMBER)
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludedPositions:
+    """A number for each hidden row: that of the file, and the row's in its lower bits."""
+
+    files: HashedNames
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(_PLACE, pa.int64())])
+
+    def of_file(self, name: str, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
+        first = np.int64(self.files.number(name))
+        for start in range(0, len(rows), _BATCH):
+            yield pa.RecordBatch.from_arrays([pa.array(rows[start : start + _BATCH] | first)], schema=self.schema)
+
+    def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
+        place = sf.col(FILE_NUMBER).bitwiseOR(sf.col(ROW_NUMBER))
+        return rows.join(sf.broadcast(hidden), place == sf.col(_PLACE), "left_anti").drop(FILE_NUMBER, ROW_NUMBER)

@@ -1,0 +1,107 @@
+"""Files handed to Spark's own readers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import reduce
+
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
+
+from pyhudi.spark.read.partition_folders import MOUNTS, Folders, allow_mounts
+from pyhudi.spark.session_settings import session_setting
+
+_GLOB_CHARACTERS = re.compile(r"([\\{}\[\]*?])")
+_LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_IGNORE_LOCALITY = "spark.sql.sources.ignoreDataLocality"
+_LISTED_BY_THE_DRIVER = 100_000
+_SPARKS_OWN_THRESHOLD = 32
+
+
+def read_files(spark: SparkSession, schema: StructType, uris: Sequence[str]) -> DataFrame:
+    """The rows of parquet and ORC files. Columns that a file lacks are null."""
+    return FileReader(spark, schema).read(uris)
+
+
+class FileReader:
+    """:func:`read_files` for several lots of files; what Spark is told about all of them it is told once.
+
+    With ``folders`` Spark takes the values of columns from the names of those, and prunes by them.
+    """
+
+    def __init__(self, spark: SparkSession, schema: StructType, folders: Folders | None = None) -> None:
+        self._spark = spark
+        self._schema = schema
+        self._options = {} if folders is None else {"basePath": folders.base_path}
+        if folders is not None and folders.mounted:
+            allow_mounts(spark)
+        self._readers: dict[str, DataFrameReader] = {}
+
+    def read(self, uris: Sequence[str]) -> DataFrame:
+        """The rows of some files. Threads may call it side by side."""
+        orc = [u for u in uris if u.endswith(".orc")]
+        parquet = [u for u in uris if not u.endswith(".orc")]
+        parts = [self._read(kind, lot) for kind, lot in (("parquet", parquet), ("orc", orc)) if lot]
+        return reduce(lambda a, b: a.unionByName(b), parts)
+
+    def _read(self, kind: str, uris: Sequence[str]) -> DataFrame:
+        reader = self._readers.get(kind)
+        if reader is None:
+            reader = self._readers[kind] = self._reader(kind)
+        with read_settings(self._spark, len(uris), uris[0]):
+            rows = reader.load([escape_glob(uri) for uri in uris])
+            if is_remote():
+                _ = rows.schema  # under Connect nothing happens before it is asked for
+            return rows
+
+    def _reader(self, kind: str) -> DataFrameReader:
+        reader = self._spark.read.format(kind).schema(self._schema).options(**self._options)
+        if kind != "parquet":
+            return reader
+        # Hudi's writers keep the proleptic Gregorian calendar, but not all of them sign the footer as Spark does
+        calendar = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+        return reader.options(mergeSchema="false", **calendar)
+
+
+def escape_glob(uri: str) -> str:
+    """The address with those characters escaped that Spark's path globs take for patterns."""
+    return _GLOB_CHARACTERS.sub(r"\\\1", uri)
+
+
+def cannot_reach(error: Exception) -> bool:
+    """Return True if Spark's Hadoop has no file system for the place."""
+    text = str(error)
+    return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)
+
+
+def is_mount_error(error: Exception) -> bool:
+    """Return True if a mounted file was not found; ``viewfs`` says that of whatever is wrong with the file system
+    below."""
+    return f"Path does not exist: {MOUNTS}" in str(error)
+
+
+@contextmanager
+def read_settings(spark: SparkSession, files: int, one: str) -> Iterator[None]:
+    """Settings of the session for :func:`read_files` of some files, ``one`` of which is given; set around several calls
+    they are set once.
+
+    Spark asks for the status of each file it is given, above 32 of them by a job with a task per file. For local files
+    that takes seconds where the driver takes milliseconds. And it asks where the blocks of each file are, for which
+    Hadoop's local file systems start a process; no place that tables are on has an answer.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(session_setting(spark, _IGNORE_LOCALITY, "true"))
+        if one.startswith("file:") and _listed_by_a_job(spark, files):
+            stack.enter_context(session_setting(spark, _LISTING_THRESHOLD, str(_LISTED_BY_THE_DRIVER)))
+        yield
+
+
+def _listed_by_a_job(spark: SparkSession, files: int) -> bool:
+    """True if Spark would start a job for a number of files that the driver asks for in less time."""
+    if not _SPARKS_OWN_THRESHOLD < files <= _LISTED_BY_THE_DRIVER:
+        return False
+    own = spark.conf.get(_LISTING_THRESHOLD)
+    return own is not None and own.isdigit() and int(own) < files

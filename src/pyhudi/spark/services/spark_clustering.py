@@ -1,0 +1,185 @@
+"""Runs clusterings on Spark.
+
+What fits into the memory of a task is read, sorted and written there, without a shuffle. Larger units that are to be
+sorted are read by Spark and spread over tasks by ranges of what they are sorted by, then sorted within each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import LongType, StructField, StructType
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import PartitionValues
+from pyhudi.merge.file_group_reader import read_slice
+from pyhudi.metadata.indexes.index_delta import IndexDelta
+from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+from pyhudi.read.scan_planner import plan_scan
+from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.services.clustering.clustering_job import ClusteringJob, ClusteringWork
+from pyhudi.spark.execution.driver_frames import union
+from pyhudi.spark.execution.python_workers import prepare_worker, this_task
+from pyhudi.spark.execution.write_stages import run_tasks
+from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
+from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
+from pyhudi.spark.read.base_file_scan import quoted
+from pyhudi.spark.read.dataframe_reader import dataframe
+from pyhudi.spark.spark_errors import task_errors
+from pyhudi.write.file_group_keys import in_groups
+from pyhudi.write.location_columns import STATUS
+from pyhudi.write.write_context import TaskId
+from pyhudi.write.write_status import decode_stats, encode_stats
+
+if TYPE_CHECKING:
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.table.meta_client import TableMetaClient
+    from pyhudi.timeline.commit_metadata import CommitMetadata
+    from pyhudi.transaction.transaction import Transaction
+
+SORTED_IN_TASK = 48 * 1024 * 1024
+"""Bytes of files that a task sorts in its own memory."""
+_PLACE = "_pyhudi_place"
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkClusteringRunner:
+    """Does the work of clusterings on Spark, and keeps the indexes that need it."""
+
+    spark: SparkSession
+    sorted_in_task: int = SORTED_IN_TASK
+
+    @property
+    def stats_reader(self) -> FileStatsReader:
+        """Who reads files where indexes are built."""
+        return SparkFileStatsReader(self.spark)
+
+    def check(self, config: TableConfig, job: ClusteringJob) -> None:
+        """Nothing is refused."""
+
+    def run(self, job: ClusteringJob) -> pa.Table:
+        """Rewrite all units; returns the write stats. Runs Spark jobs."""
+        large = [n for n, unit in enumerate(job.units) if job.work.order and unit.size > self.sorted_in_task]
+        small = [n for n in range(len(job.units)) if n not in set(large)]
+        with task_errors():
+            parts = [run_tasks(_in_order(self.spark, job, large), _writing(job.work))] if large else []
+            if small:
+                parts.append(_in_tasks(self.spark, job, small))
+        return pa.concat_tables(parts, promote_options="default") if parts else decode_stats([])
+
+    def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta | None:
+        """Tell the record index where all keys are now, and expression indexes what new files hold. Secondary indexes
+        lead to keys, and keys do not change. May run Spark jobs."""
+        spark, opts = self.spark, tx.typed_options
+        changes = KeyChanges(metadata.stats, looked_up=True)
+        found = index_delta(spark, client.storage, tx.config, opts, tx.instant, changes)
+        if found is not None:
+            found = replace(found, taken=None)  # no key is new
+        return with_other_indexes(spark, client, opts, tx, metadata, found, rows_stay=True)
+
+
+def _in_tasks(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> pa.Table:
+    """Rewrite units, each in a task of its own; returns the write stats."""
+    numbers = tuple(units)
+    work = job.work
+
+    def task(batches: Batches) -> Batches:
+        prepare_worker()
+        me = this_task()
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                status = encode_stats(work.run(numbers[place], me))
+                yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
+
+    # a range is cut into parts where it is made, so every unit is a task of its own without a shuffle
+    found = spark.range(0, len(numbers), 1, numPartitions=len(numbers)).mapInArrow(task, f"{STATUS} binary")
+    return decode_stats(bytes(row[0]) for row in found.collect())
+
+
+def _writing(work: ClusteringWork) -> Callable[[Iterable[pa.RecordBatch], TaskId], bytes]:
+    """Writes the rows of a task, which are all of one partition, as they come."""
+
+    def write(batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:
+        rows = (batch for batch in batches if batch.num_rows)
+        first = next(rows, None)
+        if first is None:
+            return encode_stats([])
+        partition: str = first.column(first.schema.get_field_index(PARTITION_PATH))[0].as_py()
+        return encode_stats(work.write(partition, task.partition, chain([first], rows), task))
+
+    return write
+
+
+def _in_order(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> DataFrame:
+    """The rows of units, each spread over as many tasks as it is to have files, sorted in each."""
+    # files say what partition columns hold: their paths are texts
+    opts = Options.parse({**job.opts, options.READ_PARTITION_VALUES.key: PartitionValues.FILE.value})
+    scan = plan_scan(job.table, opts=opts)
+    order, parts = job.work.order, []
+    for number in units:
+        unit = job.units[number]
+        names = pa.table(
+            {"partition": [unit.partition] * len(unit.slices), "file_id": [s.file_id for s in unit.slices]}
+        )
+        plan = replace(scan, tasks=scan.tasks.filter(in_groups(scan.tasks, names)))
+        rows = dataframe(spark, job.table, plan, opts)
+        rows = rows.select(*map(quoted, job.work.reading.columns)).withColumn(PARTITION_PATH, sf.lit(unit.partition))
+        keys = [sf.col(_path(rows, name)).asc_nulls_last() for name in order.columns]
+        if order.is_curve:
+            rows, keys = _with_places(rows, job.work, _bounds(spark, job, number)), [sf.col(_PLACE).asc()]
+        parts.append(rows.repartitionByRange(unit.outputs, *keys).sortWithinPartitions(*keys))
+    return union(parts).drop(_PLACE)
+
+
+def _path(rows: DataFrame, name: str) -> str:
+    """A column's name, or a path into a struct, as Spark's column functions take it."""
+    return quoted(name) if name in rows.columns else ".".join(quoted(part) for part in name.split("."))
+
+
+def _with_places(rows: DataFrame, work: ClusteringWork, lower: Sequence[pa.Array]) -> DataFrame:
+    """The rows with their places on the curve."""
+    order = work.order
+
+    def place(batches: Batches) -> Batches:
+        prepare_worker()
+        for batch in batches:
+            found = order.places(order.values(batch), lower)
+            yield pa.RecordBatch.from_arrays([*batch.columns, found], names=[*batch.schema.names, _PLACE])
+
+    return rows.mapInArrow(place, StructType([*rows.schema.fields, StructField(_PLACE, LongType())]))
+
+
+def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Array, ...]:
+    """Where the ranges of the columns begin in a unit, by a sample of each of its slices. Runs a Spark job."""
+    work, count = job.work, len(job.units[number].slices)
+    most = max(1, work.order.sample_size // count)
+
+    def sample(batches: Batches) -> Batches:
+        prepare_worker()
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                reading = replace(work.reading, columns=work.order.roots)
+                found = work.order.sample(read_slice(reading, work.unit(number).slices[place]), most)
+                if found is not None:
+                    yield pa.RecordBatch.from_arrays([pa.array([_packed(found)], pa.binary())], names=["sample"])
+
+    rows = spark.range(0, count, 1, count).mapInArrow(sample, "sample binary").collect()
+    parts = [pa.ipc.open_stream(bytes(row[0])).read_all() for row in rows]
+    if not parts:
+        return tuple(pa.array([], pa.null()) for _ in work.order.columns)
+    return work.order.bounds(pa.concat_tables(parts))
+
+
+def _packed(found: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, found.schema) as stream:
+        stream.write_table(found)
+    return bytes(sink.getvalue())

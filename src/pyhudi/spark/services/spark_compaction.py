@@ -1,0 +1,75 @@
+"""Runs compactions on Spark: one task for each file slice, the largest first."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from pyhudi.metadata.indexes.index_delta import IndexDelta
+from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+from pyhudi.services.compaction.compaction_job import CompactionJob
+from pyhudi.services.compaction.compaction_runner import Runner, compact_one
+from pyhudi.spark.execution.python_workers import this_task
+from pyhudi.spark.indexes.expression_index import expression_delta
+from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.spark_errors import task_errors
+from pyhudi.write.location_columns import STATUS
+from pyhudi.write.write_status import decode_stats
+
+if TYPE_CHECKING:
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.table.meta_client import TableMetaClient
+    from pyhudi.timeline.commit_metadata import CommitMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRunner:
+    """Runner of compactions on Spark, which also updates expression indexes."""
+
+    spark: SparkSession
+
+    @property
+    def stats_reader(self) -> FileStatsReader:
+        """Reader of files for index builds."""
+        return SparkFileStatsReader(self.spark)
+
+    def __call__(self, job: CompactionJob) -> pa.Table:
+        return _run(self.spark, job)
+
+    def index_delta(
+        self, client: TableMetaClient, config: TableConfig, instant: str, metadata: CommitMetadata
+    ) -> IndexDelta:
+        """Write what a compaction has done to expression indexes. May run a Spark job."""
+
+        def delta(config: TableConfig, only: Collection[str] | None = None) -> IndexDelta | None:
+            return expression_delta(self.spark, client, config, instant, metadata, only)
+
+        return replace(IndexDelta().and_(delta(config)), late=delta)
+
+
+def spark_runner(spark: SparkSession) -> Runner:
+    """Return the runner of compactions on that Spark session."""
+    return SparkRunner(spark)
+
+
+def _run(spark: SparkSession, job: CompactionJob) -> pa.Table:
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # Arrow's own threads would compete with the other tasks of the executor
+        pa.set_cpu_count(1)
+        me = this_task()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                status = compact_one(job, number, me)
+                yield pa.RecordBatch.from_arrays([pa.array([status], pa.binary())], names=[STATUS])
+
+    slices = len(job.slices)
+    if not slices:
+        return decode_stats([])
+    # a range is cut into parts where it is made, so every slice is a task of its own without a shuffle
+    numbers = spark.range(0, slices, 1, numPartitions=slices)
+    with task_errors():
+        return decode_stats(bytes(row[0]) for row in numbers.mapInArrow(task, f"{STATUS} binary").collect())

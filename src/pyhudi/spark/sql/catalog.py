@@ -1,0 +1,242 @@
+"""Hudi tables in Spark's session catalog (ADR 18).
+
+A table is a view there: its columns, its location and properties, and a query that fails and says what to do. So a
+session without pyhudi gets an error, whatever it does with the name, and never the rows of all file versions. Tables
+that Apache Hudi itself has registered (provider hudi) are found, too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from pyhudi.errors import QueryError, TableExistsError
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.sql.plain import comment_of, fetched, plain_sql, text_literal, type_text
+from pyhudi.sql.properties import MARK, table_options
+from pyhudi.sql.statements import Name
+
+LOCATION, MANAGED = MARK + "location", MARK + "managed"
+PATH_PROVIDERS = frozenset({"hudi", "org.apache.hudi"})
+_DETAILS = "# Detailed Table Information"
+_SESSION_CATALOG = "spark_catalog"
+_FORGET_AFTER = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTable:
+    """A Hudi table that the catalog knows.
+
+    Args:
+        name: Database and table.
+        location: Its address.
+        properties: Those that the user gave, in SQL's spelling.
+        managed: Its files go when it is dropped.
+        foreign: Apache Hudi registered it: its entry is not ours to change.
+    """
+
+    name: Name
+    location: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+    managed: bool = False
+    foreign: bool = False
+
+    @property
+    def sql(self) -> str:
+        """The name as SQL."""
+        return quoted(self.name)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options that its properties mean."""
+        return table_options(self.properties)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogView:
+    """A view that is kept in the catalog, and where the names in its query belong."""
+
+    query: str
+    namespace: Name
+    columns: tuple[str, ...]
+
+
+class _Others:
+    """Names of tables that are none of Hudi's: looking them up costs more than most statements."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, str, str], float] = {}
+
+    def forget(self) -> None:
+        self._known.clear()
+
+    def has(self, spark: SparkSession, name: str) -> bool:
+        seen = self._known.get(self._key(spark, name))
+        return seen is not None and time.monotonic() - seen < _FORGET_AFTER
+
+    def add(self, spark: SparkSession, name: str) -> None:
+        self._known[self._key(spark, name)] = time.monotonic()
+
+    @staticmethod
+    def _key(spark: SparkSession, name: str) -> tuple[int, str, str]:
+        return id(spark), name.lower(), "" if "." in name else str(spark.catalog.currentDatabase())
+
+
+others = _Others()
+
+
+def full_name(spark: SparkSession, name: Name) -> Name:
+    """Return database and table.
+
+    Raises:
+        QueryError: the name is of another catalog than the session's.
+    """
+    if len(name) == 3 and name[0].lower() == _SESSION_CATALOG:
+        name = name[1:]
+    if len(name) > 2:
+        raise QueryError(f"Hudi tables are kept in the session catalog; {quoted(name)} is of another one")
+    return name if len(name) == 2 else (str(spark.catalog.currentDatabase()), name[0])
+
+
+def find(spark: SparkSession, name: Name) -> CatalogTable | CatalogView | None:
+    """Return the Hudi table, or the view, of a name; None for anything else, and for what is not there."""
+    if len(name) == 2 and name[0].lower() in PATH_PROVIDERS:
+        return CatalogTable(name, name[1])
+    if len(name) > 3 or (len(name) == 3 and name[0].lower() != _SESSION_CATALOG):
+        return None
+    text = quoted(name)
+    if others.has(spark, text):
+        return None
+    try:
+        properties = dict(fetched(spark, f"SHOW TBLPROPERTIES {text}"))
+        if LOCATION in properties:
+            given = {key: value for key, value in properties.items() if not key.startswith(MARK)}
+            managed = properties.get(MANAGED) == "true"
+            return CatalogTable(full_name(spark, name), properties[LOCATION], given, managed)
+        found = _described(spark, name, text, properties)
+    except AnalysisException:  # there is no such table
+        return None
+    if found is None:
+        others.add(spark, text)
+    return found
+
+
+def _described(
+    spark: SparkSession, name: Name, text: str, properties: Mapping[str, str]
+) -> CatalogTable | CatalogView | None:
+    rows = fetched(spark, f"DESCRIBE TABLE EXTENDED {text}")
+    heads = [row[0] for row in rows]
+    if _DETAILS not in heads:
+        return None
+    at = heads.index(_DETAILS)
+    details = {row[0]: row[1] for row in rows[at + 1 :]}
+    if (details.get("Provider") or "").lower() in PATH_PROVIDERS:
+        managed = details.get("Type") == "MANAGED"
+        return CatalogTable(full_name(spark, name), details["Location"], properties, managed, foreign=True)
+    if details.get("Type") != "VIEW" or "View Text" not in details:
+        return None
+    columns = []
+    for head in heads[:at]:
+        if not head or head.startswith("#"):
+            break
+        columns.append(head)
+    place = (details.get("View Catalog and Namespace") or "").replace("`", "").split(".")
+    return CatalogView(details["View Text"], (place[-1],), tuple(columns))
+
+
+def find_table(spark: SparkSession, name: Name) -> CatalogTable | None:
+    """Return the Hudi table of a name; None for anything else."""
+    found = find(spark, name)
+    return found if isinstance(found, CatalogTable) else None
+
+
+def default_location(spark: SparkSession, name: Name) -> str:
+    """Return where a managed table belongs."""
+    database = spark.catalog.getDatabase(quoted([name[0]]))
+    return f"{str(database.locationUri).rstrip('/')}/{name[1].lower()}"
+
+
+def register(
+    spark: SparkSession, table: CatalogTable, schema: StructType, comment: str | None = None, *, replace: bool = False
+) -> None:
+    """Put a table into the catalog.
+
+    Raises:
+        TableExistsError: the name is taken.
+    """
+    if not replace and spark.catalog.tableExists(table.sql):
+        raise TableExistsError(f"there is a table or view {table.sql} already; drop it, or take another name")
+    marks = {LOCATION: table.location, MANAGED: "true" if table.managed else "false"}
+    kept = {**table.properties, **marks}
+    plain_sql(
+        spark,
+        " ".join(
+            [
+                "CREATE OR REPLACE VIEW" if replace else "CREATE VIEW",
+                table.sql,
+                f"({', '.join(_column(f.name, comment_of(f)) for f in schema.fields)})",
+                f"COMMENT {text_literal(comment)}" if comment else "",
+                f"TBLPROPERTIES ({', '.join(f'{text_literal(k)} = {text_literal(v)}' for k, v in kept.items())})",
+                "AS",
+                _body(table, schema),
+            ]
+        ),
+    )
+    others.forget()
+
+
+def _column(name: str, comment: str | None) -> str:
+    return quoted([name]) + (f" COMMENT {text_literal(comment)}" if comment else "")
+
+
+def _body(table: CatalogTable, schema: StructType) -> str:
+    message = (
+        f"{'.'.join(table.name)} is a Hudi table at {table.location}, which this session cannot read: call "
+        "pyhudi.activate(spark) first, and read it through pyhudi"
+    )
+    # columns are made of the failure, too: of a plain NULL it would follow that a condition is met by no row
+    columns = ", ".join(f"CAST(e AS {type_text(f.dataType)}) AS {quoted([f.name])}" for f in schema.fields)
+    return f"SELECT {columns} FROM (SELECT raise_error({text_literal(message)}) AS e) WHERE e IS NULL"
+
+
+def update_columns(spark: SparkSession, table: CatalogTable, schema: StructType) -> None:
+    """Let the catalog know a table's columns as they are now."""
+    if not table.foreign:
+        register(spark, table, schema, replace=True)
+
+
+def unregister(spark: SparkSession, table: CatalogTable) -> None:
+    """Take a table out of the catalog; its files stay."""
+    plain_sql(spark, f"DROP {'TABLE' if table.foreign else 'VIEW'} {table.sql}")
+    others.forget()
+
+
+def set_properties(spark: SparkSession, table: CatalogTable, put: Mapping[str, str], remove: tuple[str, ...]) -> None:
+    """Change properties of a table's entry.
+
+    Raises:
+        QueryError: a property is the catalog's own.
+    """
+    kind = "TABLE" if table.foreign else "VIEW"
+    own = [key for key in (*put, *remove) if key.startswith(MARK)]
+    if own:
+        raise QueryError(f"the property {own[0]!r} is kept by the catalog and cannot be changed")
+    if put:
+        pairs = ", ".join(f"{text_literal(k)} = {text_literal(v)}" for k, v in put.items())
+        plain_sql(spark, f"ALTER {kind} {table.sql} SET TBLPROPERTIES ({pairs})")
+    if remove:
+        keys = ", ".join(map(text_literal, remove))
+        plain_sql(spark, f"ALTER {kind} {table.sql} UNSET TBLPROPERTIES IF EXISTS ({keys})")
+
+
+def rename(spark: SparkSession, table: CatalogTable, to: Name) -> CatalogTable:
+    """Give a table's entry another name."""
+    kind = "TABLE" if table.foreign else "VIEW"
+    plain_sql(spark, f"ALTER {kind} {table.sql} RENAME TO {quoted(to)}")
+    others.forget()
+    return replace(table, name=to)

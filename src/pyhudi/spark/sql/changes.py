@@ -1,0 +1,230 @@
+"""INSERT, UPDATE, DELETE and MERGE."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
+from pyhudi.config import Options, options
+from pyhudi.errors import QueryError, SchemaMismatchError
+from pyhudi.schema.meta_columns import is_meta_column, remove_meta_columns
+from pyhudi.spark.dml.assignments import column_of, stored_as
+from pyhudi.spark.dml.merge import Clause, Do, MergeBuilder, When
+from pyhudi.spark.dml.update import delete, is_case_sensitive, update
+from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.opened import TableSnapshot
+from pyhudi.spark.sql.plain import plain_sql, type_text
+from pyhudi.spark.sql.queries import prepare
+from pyhudi.spark.sql.settings import session_options
+from pyhudi.spark.write.dataframe_writer import key_spec, write
+from pyhudi.sql.rewriting import source_alias, unqualified
+from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, PartitionSpec, Update
+from pyhudi.table.meta_client import TableMetaClient
+
+_WHERE = "SELECT 1 FROM _pyhudi_nothing WHERE "
+_WHENS = {
+    ClauseKind.MATCHED: When.MATCHED,
+    ClauseKind.NOT_MATCHED: When.NOT_MATCHED,
+    ClauseKind.NOT_MATCHED_BY_SOURCE: When.NOT_MATCHED_BY_SOURCE,
+}
+
+
+def write_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
+    """Return the options of a write: the table's properties, and the session's settings over them."""
+    return {**table.options, **session_options(spark)}
+
+
+def own_schema(table: CatalogTable) -> StructType:
+    """Return a table's own columns as its catalog entry lists them: partition columns last."""
+    opened = TableSnapshot.at(table.location)
+    fields = spark_schema(remove_meta_columns(opened.schema)).fields
+    last = {field.name for field in opened.config.partition_fields}
+    return StructType([*(f for f in fields if f.name not in last), *(f for f in fields if f.name in last)])
+
+
+# --- insert ----------------------------------------------------------------------------------------------------------
+
+
+def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> None:
+    """Run INSERT INTO or OVERWRITE with the rows of a query."""
+    rows = plain_sql(spark, prepare(spark, statement.query).text)
+    insert_rows(
+        spark,
+        table,
+        rows,
+        overwrite=statement.overwrite,
+        partition=statement.partition,
+        columns=statement.columns,
+        by_name=statement.by_name,
+    )
+
+
+def insert_rows(
+    spark: SparkSession,
+    table: CatalogTable,
+    rows: DataFrame,
+    *,
+    overwrite: bool = False,
+    partition: PartitionSpec | None = None,
+    columns: tuple[str, ...] = (),
+    by_name: bool = False,
+) -> None:
+    """Insert rows, whose columns are taken in the order of the table's unless names are given.
+
+    Raises:
+        SchemaMismatchError: there are too many columns or too few, or one's type does not go with the table's.
+    """
+    given = write_options(spark, table)
+    schema = own_schema(table)
+    partition = _named(partition or {}, schema, is_case_sensitive(spark))
+    aligned = _aligned(spark, rows, schema, partition, columns, by_name)
+    opts = Options.parse(given)
+    client = TableMetaClient.open(table.location, opts)
+    given |= _operation(spark, client, opts, schema, overwrite=overwrite, partition=partition)
+    write(aligned, table.location, given, "append")
+
+
+def _operation(
+    spark: SparkSession,
+    client: TableMetaClient,
+    opts: Options,
+    schema: StructType,
+    *,
+    overwrite: bool,
+    partition: PartitionSpec,
+) -> dict[str, str]:
+    """What an insert does, as Apache Hudi decides it."""
+    operation = options.OPERATION.key
+    if not overwrite:
+        return {
+            operation: opts.get_typed(options.SQL_INSERT_INTO_OPERATION) or opts.text(options.OPERATION) or "insert"
+        }
+    dynamic = (opts.get_typed(options.OVERWRITE_MODE) or "").upper() == "DYNAMIC"
+    if not client.config.partition_fields or not (partition or dynamic):
+        return {operation: "insert_overwrite_table"}
+    found = {operation: "insert_overwrite"}
+    fields = {field.name for field in client.config.partition_fields}
+    if set(partition) == fields and all(value is not None for value in partition.values()):
+        found[options.STATIC_OVERWRITE_PARTITIONS.key] = _path(spark, client, opts, schema, partition)
+    return found
+
+
+def _path(
+    spark: SparkSession, client: TableMetaClient, opts: Options, schema: StructType, partition: PartitionSpec
+) -> str:
+    """The partition path of static values."""
+    values = [
+        f"CAST({value} AS {type_text(schema[name].dataType)}) AS {quoted([name])}" for name, value in partition.items()
+    ]
+    row = plain_sql(spark, f"SELECT {', '.join(values)}")
+    spec = key_spec(client, opts)
+    zone = jvm_zone(spark) if spec.timestamp is not None else "UTC"
+    first = row.select(partition_path(row.schema, spec, zone)).first()
+    assert first is not None
+    return str(first[0])
+
+
+def _named(partition: PartitionSpec, schema: StructType, sensitive: bool) -> dict[str, str | None]:
+    return {column_of(name, schema, sensitive): value for name, value in partition.items()}
+
+
+def _aligned(
+    spark: SparkSession,
+    rows: DataFrame,
+    schema: StructType,
+    partition: PartitionSpec,
+    columns: tuple[str, ...],
+    by_name: bool,
+) -> DataFrame:
+    """The rows with the table's columns."""
+    sensitive = is_case_sensitive(spark)
+    static = {name: value for name, value in partition.items() if value is not None}
+    if not columns and not by_name:
+        meta = [name for name in rows.columns if is_meta_column(name)]
+        if meta:
+            rows = rows.drop(*meta)
+    names = [column_of(name, schema, sensitive) for name in (rows.columns if by_name else columns)]
+    wanted = names or [field.name for field in schema.fields if field.name not in static]
+    if len(rows.columns) != len(wanted):
+        raise SchemaMismatchError(
+            f"the query has {len(rows.columns)} columns ({', '.join(rows.columns)}), and {len(wanted)} are inserted: "
+            f"{', '.join(wanted)}"
+        )
+    numbered = rows.toDF(*(f"_c{n}" for n in range(len(wanted))))
+    values: dict[str, Column] = {}
+    for number, name in enumerate(wanted):
+        if name in values:
+            raise SchemaMismatchError(f"the column {name!r} is inserted twice")
+        kind = numbered.schema.fields[number].dataType
+        values[name] = stored_as(F.col(f"_c{number}"), kind, schema[name].dataType, name)
+    for name, value in static.items():
+        values[name] = F.expr(f"CAST({value} AS {type_text(schema[name].dataType)})")
+    for field in schema.fields:
+        values.setdefault(field.name, F.lit(None).cast(field.dataType))
+    return numbered.select(*(values[field.name].alias(field.name) for field in schema.fields))
+
+
+# --- update, delete, merge -------------------------------------------------------------------------------------------
+
+
+def run_update(spark: SparkSession, table: CatalogTable, statement: Update) -> None:
+    """Run UPDATE."""
+    alias = statement.alias or statement.name[-1]
+    assigned = {name: _prepared(spark, value) for name, value in statement.assigned.items()}
+    where, by_alias = _condition(spark, statement.where, alias)
+    opts = Options.parse(write_options(spark, table))
+    plain = {name: unqualified(value, alias) for name, value in assigned.items()}
+    if not by_alias and all(value is not None for value in plain.values()):
+        named = {unqualified(name, alias) or name: value for name, value in plain.items()}
+        update(spark, table.location, named, where, opts)
+        return
+    update(spark, table.location, assigned, where if by_alias else statement.where, opts, alias)
+
+
+def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> None:
+    """Run DELETE."""
+    alias = statement.alias or statement.name[-1]
+    where, by_alias = _condition(spark, statement.where, alias)
+    delete(spark, table.location, where, Options.parse(write_options(spark, table)), alias if by_alias else None)
+
+
+def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> None:
+    """Run MERGE."""
+    source = plain_sql(spark, prepare(spark, f"SELECT * FROM {statement.source}").text)
+    alias = source_alias(statement.source)
+    clauses = tuple(
+        Clause(_WHENS[clause.kind], Do[clause.action], clause.values, clause.condition) for clause in statement.clauses
+    )
+    for clause in clauses:
+        if (clause.do is Do.INSERT) != (clause.when is When.NOT_MATCHED):
+            raise QueryError(f"WHEN {clause.when.value.upper()} cannot {clause.do.name}")
+        if clause.when is When.NOT_MATCHED_BY_SOURCE and clause.do is Do.UPDATE and clause.values is None:
+            raise QueryError("WHEN NOT MATCHED BY SOURCE has no source row to UPDATE SET * from")
+    builder = MergeBuilder(
+        table.location,
+        Options.parse(write_options(spark, table)),
+        statement.alias or statement.name[-1],
+        source if alias is None else source.alias(alias),
+        statement.on,
+    )
+    for clause in clauses:
+        builder = builder.with_clause(clause)
+    builder.execute()
+
+
+def _condition(spark: SparkSession, where: str | None, alias: str) -> tuple[str | None, bool]:
+    """A condition that Spark can evaluate, and whether it calls the table by its name."""
+    if where is None:
+        return None, False
+    prepared = _prepared(spark, where)
+    plain = unqualified(prepared, alias)
+    return (prepared, True) if plain is None else (plain, False)
+
+
+def _prepared(spark: SparkSession, expression: str) -> str:
+    """An expression with the Hudi tables of its subqueries by names that Spark knows."""
+    return prepare(spark, _WHERE + expression).text[len(_WHERE) :]

@@ -1,0 +1,336 @@
+"""CREATE, ALTER, TRUNCATE and DROP of tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from pyhudi.config import Options, options
+from pyhudi.errors import ConfigError, QueryError, SchemaMismatchError, TableExistsError, UnsupportedTableError
+from pyhudi.metadata.disable_metadata import METADATA_FOLDER
+from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.schema.spark_json import from_spark_json
+from pyhudi.schema.table_types import as_nullable, table_schema
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.sql.catalog import (
+    CatalogTable,
+    default_location,
+    find_table,
+    full_name,
+    register,
+    rename,
+    set_properties,
+    unregister,
+    update_columns,
+)
+from pyhudi.spark.sql.changes import own_schema, write_options
+from pyhudi.spark.sql.opened import TableSnapshot
+from pyhudi.spark.sql.plain import plain_sql, type_text
+from pyhudi.spark.sql.queries import prepare
+from pyhudi.spark.sql.settings import session_options
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.sql.properties import registered_properties, table_options
+from pyhudi.sql.statements import (
+    AddColumns,
+    CreateTable,
+    DropPartitions,
+    PartitionSpec,
+    RenameTable,
+    SetProperties,
+    Truncate,
+)
+from pyhudi.storage import open_storage
+from pyhudi.table.config.properties_file import PATH, update_properties
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
+
+_CREATE_SCHEMA = options.CREATE_SCHEMA.key
+
+
+# --- create ----------------------------------------------------------------------------------------------------------
+
+
+def create_table(spark: SparkSession, statement: CreateTable) -> None:
+    """Run CREATE or REPLACE TABLE.
+
+    Raises:
+        TableExistsError: there is one already.
+        QueryError: there is nothing to make columns of.
+    """
+    name = full_name(spark, statement.name)
+    if spark.catalog.tableExists(quoted(name)):
+        if statement.if_not_exists:
+            return
+        old = find_table(spark, name)
+        if not statement.replace or old is None:
+            raise TableExistsError(f"there is a table or view {quoted(name)} already; drop it, or take another name")
+        if statement.query is not None:  # evaluated before what it may read is gone
+            rows = plain_sql(spark, prepare(spark, statement.query).text)
+            replace_table(spark, old, rows, statement)
+            return
+        drop_table(spark, old, purge=old.managed)
+    location = statement.location or default_location(spark, name)
+    if statement.like is not None:
+        statement = _like(spark, statement)
+    table = CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
+    if TableSnapshot.exists(location, _storage_options(spark, table)):
+        if statement.query is not None:
+            raise TableExistsError(f"there is a Hudi table at {location!r} already, which AS would overwrite")
+        if table.managed and TableSnapshot.at(location).inspect.commits().num_rows:
+            raise TableExistsError(
+                f"there is a Hudi table at {location!r} already, where {table.sql} belongs; give it this name with "
+                "LOCATION, or delete it"
+            )
+        _register_existing(spark, table, statement)
+        return
+    rows = None if statement.query is None else plain_sql(spark, prepare(spark, statement.query).text)
+    create_new(spark, table, statement, rows)
+
+
+def create_new(spark: SparkSession, table: CatalogTable, statement: CreateTable, rows: DataFrame | None) -> None:
+    """Make a table, of columns or of rows, and put it into the catalog.
+
+    Raises:
+        QueryError: there are neither.
+    """
+    schema = _declared(spark, statement) if rows is None else _own(rows.schema)
+    if not schema.fields:
+        raise QueryError(f"CREATE TABLE {table.sql} has no columns, and there is no Hudi table at {table.location!r}")
+    schema = _partitions_last(schema, statement.partitioned_by)
+    given = _creation_options(spark, table, statement)
+    opts = Options.parse(given)
+    found = TableConfig.for_new_table(opts)
+    avro = to_avro(as_nullable(table_schema(from_spark_json(schema.json()))), found.name)
+    config = TableConfig(MappingProxyType({**found.properties, _CREATE_SCHEMA: avro}))
+    TableMetaClient.create(table.location, config, opts)
+    if rows is not None:
+        given.setdefault(options.OPERATION.key, "bulk_insert")
+        own = rows.select(*(quoted([field.name]) for field in schema.fields))
+        try:
+            write(own, table.location, given, "append")
+        except BaseException:
+            _forget_files(spark, table)
+            raise
+    register(spark, table, spark_schema(TableSnapshot.at(table.location).schema), statement.comment)
+
+
+def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, statement: CreateTable) -> None:
+    """Put a table of rows in place of one that is there, which stays until the rows are written."""
+    table = replace(old, properties={**old.properties, **statement.properties})
+    schema = _partitions_last(_own(rows.schema), statement.partitioned_by)
+    given = _creation_options(spark, table, statement)
+    given[options.OPERATION.key] = "bulk_insert"
+    write(rows.select(*(quoted([f.name]) for f in schema.fields)), table.location, given, "overwrite")
+    opened = TableSnapshot.at(table.location)
+    register(spark, table, spark_schema(opened.schema), statement.comment, replace=True)
+
+
+def _creation_options(spark: SparkSession, table: CatalogTable, statement: CreateTable) -> dict[str, str]:
+    given = {
+        options.HIVE_STYLE_PARTITIONING.key: "true",
+        **session_options(spark),
+        **table_options(statement.properties or table.properties),
+    }
+    given.setdefault(options.TABLE_NAME.key, table.name[1])
+    given.setdefault(options.DATABASE_NAME.key, table.name[0])
+    if statement.partitioned_by:
+        given[options.PARTITIONPATH_FIELD.key] = ",".join(statement.partitioned_by)
+    return given
+
+
+def _declared(spark: SparkSession, statement: CreateTable) -> StructType:
+    if not statement.columns:
+        return StructType([])
+    return _own(spark.createDataFrame([], statement.columns).schema)
+
+
+def _own(schema: StructType) -> StructType:
+    return StructType([field for field in schema.fields if not is_meta_column(field.name)])
+
+
+def _partitions_last(schema: StructType, partitions: tuple[str, ...]) -> StructType:
+    names = {field.name.lower(): field for field in schema.fields}
+    missing = [name for name in partitions if name.lower() not in names]
+    if missing:
+        raise SchemaMismatchError(f"PARTITIONED BY names {missing[0]!r}, which is no column of the table")
+    last = [names[name.lower()] for name in partitions]
+    return StructType([*(field for field in schema.fields if field not in last), *last])
+
+
+def _like(spark: SparkSession, statement: CreateTable) -> CreateTable:
+    assert statement.like is not None
+    source = find_table(spark, statement.like)
+    if source is None:
+        shape = plain_sql(spark, f"SELECT * FROM {quoted(statement.like)} LIMIT 0").schema
+        return replace(statement, columns=_columns_text(_own(shape)), like=None)
+    partitions = tuple(field.name for field in TableSnapshot.at(source.location).config.partition_fields)
+    return replace(
+        statement,
+        columns=_columns_text(own_schema(source)),
+        partitioned_by=partitions,
+        properties={**source.properties, **statement.properties},
+        like=None,
+    )
+
+
+def _columns_text(schema: StructType) -> str:
+    return ", ".join(f"{quoted([field.name])} {type_text(field.dataType)}" for field in schema.fields)
+
+
+def _register_existing(spark: SparkSession, table: CatalogTable, statement: CreateTable) -> None:
+    """Put a table that is there into the catalog; what the statement says of it must be so.
+
+    Raises:
+        TableConfigConflictError: a property is another one.
+        SchemaMismatchError: a column is not there, or another type.
+    """
+    client = TableMetaClient.open(table.location, _storage_options(spark, table))
+    config = client.config
+    config.validate_against(Options.parse(table_options(statement.properties)))
+    opened = TableSnapshot.at(table.location)
+    schema = spark_schema(opened.schema)
+    known = {field.name.lower(): field for field in schema.fields}
+    for field in _declared(spark, statement).fields:
+        there = known.get(field.name.lower())
+        if there is None or there.dataType != field.dataType:
+            kind = "missing" if there is None else f"of type {there.dataType.simpleString()}"
+            raise SchemaMismatchError(
+                f"the column {field.name} {field.dataType.simpleString()} is {kind} in the Hudi table at "
+                f"{table.location!r}; leave the columns out to take the table's"
+            )
+    fields = tuple(field.name for field in config.partition_fields)
+    if statement.partitioned_by and statement.partitioned_by != fields:
+        raise ConfigError(f"the Hudi table at {table.location!r} is partitioned by ({', '.join(fields)})")
+    told = registered_properties(config.record_keys, config.ordering_fields, config.table_type)
+    register(spark, replace(table, properties={**told, **table.properties}), schema, statement.comment)
+
+
+def _storage_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
+    from pyhudi.spark.read.load_table import session_settings
+
+    return session_settings(spark, table.location)
+
+
+# --- alter -----------------------------------------------------------------------------------------------------------
+
+
+def alter_properties(spark: SparkSession, table: CatalogTable, statement: SetProperties) -> None:
+    """Run ALTER TABLE … SET or UNSET TBLPROPERTIES: they are options of later writes by name.
+
+    Raises:
+        TableConfigConflictError: the table itself says otherwise.
+    """
+    given = Options.parse(table_options(statement.put))
+    TableMetaClient.open(table.location, given).config.validate_against(given)
+    set_properties(spark, table, statement.put, statement.remove)
+
+
+def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTable) -> None:
+    """Run ALTER TABLE … RENAME TO; the files stay where they are."""
+    to = full_name(spark, statement.to if len(statement.to) > 1 else (table.name[0], *statement.to))
+    if spark.catalog.tableExists(quoted(to)):
+        raise TableExistsError(f"there is a table or view {quoted(to)} already")
+    client = TableMetaClient.open(table.location)
+    client.config.updated(client.storage, set={options.TABLE_NAME.key: to[1]})
+    metadata = open_storage(client.storage.uri(METADATA_FOLDER), client.options)
+    if metadata.exists(PATH):  # a metadata table of another name is taken for another table's
+        update_properties(metadata, put={options.TABLE_NAME.key: f"{to[1]}_metadata"})
+    renamed = rename(spark, table, to)
+    update_columns(spark, renamed, spark_schema(TableSnapshot.at(table.location).schema))
+
+
+def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns) -> None:
+    """Run ALTER TABLE … ADD COLUMNS: a commit without rows that knows the columns.
+
+    Raises:
+        UnsupportedTableError: a column is to stand at some place, or to be not null.
+        SchemaMismatchError: there is such a column already.
+    """
+    try:
+        added = spark.createDataFrame([], statement.columns).schema
+    except Exception as error:
+        raise UnsupportedTableError(
+            f"ADD COLUMNS ({statement.columns}) cannot be done: columns are added behind the others, by name, type and "
+            "comment alone; FIRST, AFTER and nested columns need schema-on-read evolution, which is not written"
+        ) from error
+    schema = own_schema(table)
+    known = {field.name.lower() for field in schema.fields}
+    for field in added.fields:
+        if field.name.lower() in known:
+            raise SchemaMismatchError(f"there is a column {field.name!r} already in {table.sql}")
+        if not field.nullable:
+            raise UnsupportedTableError(f"the new column {field.name!r} cannot be NOT NULL: stored rows have no value")
+    partitions = {field.name for field in TableSnapshot.at(table.location).config.partition_fields}
+    own = [field for field in schema.fields if field.name not in partitions]
+    last = [field for field in schema.fields if field.name in partitions]
+    wider = StructType([*own, *(StructField(f.name, f.dataType, True, f.metadata) for f in added.fields), *last])
+    given = {**write_options(spark, table), options.OPERATION.key: "insert", options.ALLOW_EMPTY_COMMIT.key: "true"}
+    write(spark.createDataFrame([], wider), table.location, given, "append")
+    update_columns(spark, table, spark_schema(TableSnapshot.at(table.location).schema))
+
+
+def drop_partitions(spark: SparkSession, table: CatalogTable, statement: DropPartitions) -> None:
+    """Run ALTER TABLE … DROP PARTITION."""
+    paths = sorted({path for spec in statement.partitions for path in matching_partitions(spark, table, spec)})
+    _delete_partitions(spark, table, paths)
+
+
+def matching_partitions(spark: SparkSession, table: CatalogTable, spec: PartitionSpec) -> list[str]:
+    """Return the paths of the partitions with some values.
+
+    Raises:
+        QueryError: the table is not partitioned by such a column, or a value is missing.
+    """
+    opened = TableSnapshot.at(table.location)
+    fields = [field.name for field in opened.config.partition_fields]
+    for name, value in spec.items():
+        if name not in fields or value is None:
+            raise QueryError(f"{table.sql} is partitioned by ({', '.join(fields)}): give values of these, not {name!r}")
+    known = opened.inspect.partitions()
+    if not spec or not known.num_rows:
+        return list(known["partition"].to_pylist())
+    kinds = {field.name: field.dataType for field in own_schema(table).fields}
+    texts = [f"CAST({value} AS {type_text(kinds[name])})" for name, value in spec.items()]
+    row = plain_sql(spark, f"SELECT {', '.join(texts)}").first()
+    assert row is not None
+    keep = pa.chunked_array([pa.repeat(pa.scalar(True), known.num_rows)])
+    for name, value in zip(spec, row, strict=True):
+        same = pc.is_null(known[name]) if value is None else pc.equal(known[name], pa.scalar(value, known[name].type))
+        keep = pc.and_(keep, pc.fill_null(same, False))
+    return list(known.filter(keep)["partition"].to_pylist())
+
+
+def _delete_partitions(spark: SparkSession, table: CatalogTable, paths: list[str]) -> None:
+    if paths:
+        TableSnapshot.at(table.location, write_options(spark, table)).delete_partitions(spark, paths)
+
+
+def truncate(spark: SparkSession, table: CatalogTable, statement: Truncate) -> None:
+    """Run TRUNCATE TABLE: the rows go in one commit, the history stays."""
+    if statement.partition:
+        _delete_partitions(spark, table, matching_partitions(spark, table, statement.partition))
+        return
+    TableSnapshot.at(table.location, write_options(spark, table)).delete_all(spark)
+
+
+# --- drop ------------------------------------------------------------------------------------------------------------
+
+
+def drop_table(spark: SparkSession, table: CatalogTable, *, purge: bool) -> None:
+    """Run DROP TABLE: the files of a managed table go, too, and with PURGE those of any table."""
+    unregister(spark, table)
+    if table.managed or purge:
+        _forget_files(spark, table)
+
+
+def _forget_files(spark: SparkSession, table: CatalogTable) -> None:
+    storage = open_storage(table.location, Options.parse(_storage_options(spark, table)))
+    storage.delete(PATH)  # without its properties the rest is no table, whatever becomes of it
+    storage.delete_tree("")

@@ -1,0 +1,72 @@
+"""CREATE, DROP and REFRESH INDEX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from pyhudi.errors import ConfigError
+from pyhudi.metadata.indexes.index_definitions import load_definitions
+from pyhudi.services.indexing.index_builder import build_index
+from pyhudi.services.indexing.index_builder import drop_index as drop
+from pyhudi.services.indexing.index_requests import IndexRequest
+from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.indexes.index_engines import spark_builder
+from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.changes import write_options
+from pyhudi.spark.sql.opened import TableSnapshot
+from pyhudi.sql.statements import CreateIndex, DropIndex, RefreshIndex
+from pyhudi.storage import open_storage
+
+_RECORD_INDEX, _SECONDARY_INDEX = "record_index", "secondary_index"
+
+
+def create_index(spark: SparkSession, table: CatalogTable, statement: CreateIndex) -> None:
+    """Run CREATE INDEX: the index is built, and writes keep it up to date."""
+    opened = TableSnapshot.at(table.location, write_options(spark, table))
+    is_record_index = _RECORD_INDEX in (statement.index, statement.using)
+    columns = () if is_record_index else statement.columns
+    if is_record_index and statement.columns and statement.columns != opened.config.record_keys:
+        raise ConfigError(
+            f"the record index is of the record key ({', '.join(opened.config.record_keys)}), not of "
+            f"({', '.join(statement.columns)})"
+        )
+    given = {key: value for key, value in statement.options.items() if not key.startswith("hoodie.")}
+    name = _RECORD_INDEX if is_record_index else statement.index
+    using = None if is_record_index or statement.using == _SECONDARY_INDEX else statement.using
+    request = IndexRequest.of(name, columns, using, given)
+    client = opened.client()
+    opts = client.config.validate_against(opened.opts.merged(_of_hudi(statement.options)))
+    builder = spark_builder(spark) if request.needs_spark else None
+    stats_reader = SparkFileStatsReader(spark)
+    build_index(
+        client, opts, request, builder, if_not_exists=statement.if_not_exists, dry_run=False, stats_reader=stats_reader
+    )
+
+
+def _of_hudi(given: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in given.items() if key.startswith("hoodie.")}
+
+
+def drop_index(spark: SparkSession, table: CatalogTable, statement: DropIndex) -> None:
+    """Run DROP INDEX."""
+    opened = TableSnapshot.at(table.location, write_options(spark, table))
+    client = opened.client()
+    opts = client.config.validate_against(opened.opts)
+    drop(client, opts, statement.index, if_exists=statement.if_exists, dry_run=False)
+
+
+def refresh_index(table: CatalogTable, statement: RefreshIndex) -> None:
+    """Run REFRESH INDEX: every write has kept the index up to date, so that only its name is looked at.
+
+    Raises:
+        ConfigError: there is no such index.
+    """
+    config = TableSnapshot.at(table.location).config
+    known = {*config.metadata_partitions, *load_definitions(open_storage(table.location), config)}
+    if (
+        statement.index
+        not in {name.removeprefix("secondary_index_").removeprefix("expr_index_") for name in known} | known
+    ):
+        raise ConfigError(f"{table.sql} has no index {statement.index!r}")

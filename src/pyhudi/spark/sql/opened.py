@@ -1,0 +1,87 @@
+"""A table as statements look at it and serve it; what `pyhudi.HudiTable` is to users, who stand above this room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.errors import ConfigError, NotAHudiTableError
+from pyhudi.read.inspect import Inspect
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
+
+
+@dataclass(frozen=True, slots=True)
+class TableSnapshot:
+    """A table at its location, looked at anew by each call, and the options for what is done with it."""
+
+    location: str
+    opts: Options
+
+    @classmethod
+    def at(cls, location: str, given: Mapping[str, object] | None = None) -> TableSnapshot:
+        """Open a table.
+
+        Raises:
+            NotAHudiTableError: there is none.
+        """
+        found = cls(location, Options.parse(given or {}))
+        found.client()
+        return found
+
+    @classmethod
+    def exists(cls, location: str, given: Mapping[str, object] | None = None) -> bool:
+        """Return whether there is a table."""
+        try:
+            cls.at(location, given)
+        except NotAHudiTableError:
+            return False
+        return True
+
+    def client(self) -> TableMetaClient:
+        """Return the way into the table."""
+        return TableMetaClient.open(self.location, self.opts)
+
+    @property
+    def config(self) -> TableConfig:
+        """What hoodie.properties say."""
+        return self.client().config
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns, meta columns first; none if it has none yet."""
+        found = table_schema(PinnedTable.of(self.client()))
+        return found.schema if found is not None else pa.schema([])
+
+    @property
+    def inspect(self) -> Inspect:
+        """Files, slices and partitions."""
+        return Inspect(lambda: PinnedTable.of(self.client()))
+
+    def delete_partitions(self, spark: SparkSession, paths: list[str]) -> None:
+        """Drop partitions by their paths.
+
+        Raises:
+            ConfigError: a path would name others.
+        """
+        for path in paths:
+            if "," in path or path != path.strip():
+                raise ConfigError(
+                    f"the partition path {path!r} has a comma, or a blank at an end, which would name other "
+                    "partitions; drop it with HudiTable.delete_partition and rows of the partition"
+                )
+        named = {options.PARTITIONS_TO_DELETE.key: ",".join(paths), options.OPERATION.key: "delete_partition"}
+        write(spark.createDataFrame([], spark_schema(self.schema)), self.location, {**self.opts, **named}, "append")
+
+    def delete_all(self, spark: SparkSession) -> None:
+        """Take all file groups out of view, in one commit."""
+        given = {**self.opts, options.OPERATION.key: "insert_overwrite_table"}
+        write(spark.createDataFrame([], spark_schema(self.schema)), self.location, given, "append")

@@ -1,0 +1,55 @@
+"""Statements as Spark alone runs them, and the small results that statements of ours give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from pyhudi.spark.keys.key_text import quoted
+
+
+def plain_sql(spark: SparkSession, text: str, *args: Any, **kwargs: Any) -> DataFrame:
+    """Run a statement without looking at it."""
+    method = type(spark).sql
+    return getattr(method, "__wrapped__", method)(spark, text, *args, **kwargs)
+
+
+def nothing(spark: SparkSession) -> DataFrame:
+    """Return what a statement without a result gives."""
+    return spark.createDataFrame([], StructType([]))
+
+
+def result(spark: SparkSession, columns: str | StructType, rows: Iterable[Sequence[Any]]) -> DataFrame:
+    """Return a small result."""
+    return spark.createDataFrame([tuple(row) for row in rows], columns)
+
+
+def text_literal(text: str) -> str:
+    """Return a text as SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{escaped}'"
+
+
+def type_text(kind: DataType) -> str:
+    """Return a type as SQL, whatever its fields are called."""
+    if isinstance(kind, StructType):
+        return f"STRUCT<{', '.join(f'{quoted([f.name])}: {type_text(f.dataType)}' for f in kind.fields)}>"
+    if isinstance(kind, ArrayType):
+        return f"ARRAY<{type_text(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"MAP<{type_text(kind.keyType)}, {type_text(kind.valueType)}>"
+    text: str = kind.simpleString()
+    return text.upper()
+
+
+def comment_of(field: StructField) -> str | None:
+    """Return the comment of a column."""
+    return (field.metadata or {}).get("comment")
+
+
+def fetched(spark: SparkSession, text: str) -> list[tuple[Any, ...]]:
+    """Run a statement with a small result and bring it."""
+    return [tuple(row) for row in plain_sql(spark, text).collect()]

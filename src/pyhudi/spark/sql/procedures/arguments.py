@@ -1,0 +1,84 @@
+"""Arguments of a procedure, and the table that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options
+from pyhudi.errors import QueryError
+from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.sql.opened import TableSnapshot
+from pyhudi.spark.sql.settings import session_options
+from pyhudi.spark.sql.table_functions import locate
+from pyhudi.sql.procedures import Signature
+from pyhudi.table.meta_client import TableMetaClient
+
+Rows: TypeAlias = Iterable[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of a call, by name."""
+
+    signature: Signature
+    values: Mapping[str, object]
+
+    def text(self, name: str) -> str | None:
+        """Return a text."""
+        return cast("str | None", self.values[name])
+
+    def number(self, name: str) -> int | None:
+        """Return a number."""
+        return cast("int | None", self.values[name])
+
+    def flag(self, name: str) -> bool:
+        """Return a truth value."""
+        return bool(self.values[name])
+
+    def limited(self, rows: Rows) -> list[Sequence[Any]]:
+        """Return as many rows as ``limit`` allows."""
+        found, limit = list(rows), self.number("limit")
+        return found if limit is None or limit < 0 else found[:limit]
+
+    def location(self, spark: SparkSession) -> str:
+        """Return where the table of ``table`` or ``path`` is.
+
+        Raises:
+            QueryError: neither is given, or the catalog has no such table.
+        """
+        path = self.values.get("path")
+        if path is not None:
+            return str(path)
+        name = self.values.get("table")
+        if name is None:
+            raise QueryError(f"{self.signature.name} needs table or path")
+        return locate(spark, str(name))
+
+    def client(self, spark: SparkSession) -> TableMetaClient:
+        """Open the table."""
+        location = self.location(spark)
+        return TableMetaClient.open(location, Options.parse(session_settings(spark, location)))
+
+    def table(self, spark: SparkSession, options: Mapping[str, str] | None = None) -> TableSnapshot:
+        """Open the table to do something to it, by the session's options, those of ``options``, and those given."""
+        given = {**session_options(spark), **_pairs(self.values.get("options")), **(options or {})}
+        return TableSnapshot.at(self.location(spark), given)
+
+
+def _pairs(text: object) -> dict[str, str]:
+    """Parse ``key=value,key=value``."""
+    found = {}
+    for pair in str(text or "").split(","):
+        if pair.strip():
+            key, equal, value = pair.partition("=")
+            if not equal:
+                raise QueryError(f"options are key=value pairs with commas between, not {pair!r}")
+            found[key.strip()] = value.strip()
+    return found
+
+
+Procedure: TypeAlias = Callable[[SparkSession, Arguments], Rows]

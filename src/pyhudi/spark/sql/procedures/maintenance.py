@@ -1,0 +1,100 @@
+"""Procedures that change a table or run a service of it.
+
+A service that comes later (cleaning, archival, rollback, savepoints, restore) gets its procedure by one more function
+here: it opens the table by its arguments and calls the service.
+"""
+
+from __future__ import annotations
+
+import time
+
+from pyspark.sql import SparkSession
+
+from pyhudi.errors import QueryError
+from pyhudi.services.compaction.compaction_plan import CompactionPlan
+from pyhudi.services.compaction.compaction_runner import run_pending
+from pyhudi.services.compaction.compaction_schedule import pending_plans, schedule
+from pyhudi.spark.services.spark_compaction import spark_runner
+from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Action, State
+
+
+def run_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Plan a compaction, run plans, or both: ``op`` is schedule, run (or execute), or scheduleandexecute."""
+    op = str(arguments.text("op")).lower()
+    client = arguments.table(spark).client()
+    opts = client.config.validate_against(client.options)
+    plans = pending_plans(client.active_timeline(), Action.COMPACTION)
+    pending = {plan.instant: plan for plan in plans if plan.instant is not None}
+    wanted = arguments.text("instants") or arguments.number("timestamp")
+    if op in ("schedule", "scheduleandexecute"):
+        plan = schedule(client, opts)
+        if plan.instant is None:
+            return []
+        if op == "schedule":
+            return [_planned(plan)]
+        pending, wanted = {plan.instant: plan}, plan.instant
+    elif op not in ("run", "execute"):
+        raise QueryError(f"op is schedule, run, execute or scheduleandexecute, not {op!r}")
+    chosen = sorted(pending) if wanted is None else [part.strip() for part in str(wanted).split(",")]
+    rows = []
+    for instant in chosen[: arguments.number("limit")]:
+        if instant not in pending:
+            raise QueryError(
+                f"no compaction is planned at {instant!r}; there are: {', '.join(sorted(pending)) or 'none'}"
+            )
+        run_pending(client, opts, spark_runner(spark), instant=instant)
+        rows.append((instant, len(pending[instant]), State.COMPLETED.value))
+    return rows
+
+
+def _planned(plan: CompactionPlan) -> tuple[str | None, int, str]:
+    return plan.instant, len(plan), (plan.state or State.REQUESTED).value
+
+
+def show_compaction(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show compactions, planned and done, newest first."""
+    active = arguments.client(spark).active_timeline()
+    rows = []
+    for instant in reversed(list(active.timeline)):
+        plan = active.in_state(instant, State.REQUESTED)
+        if plan is None or plan.action != Action.COMPACTION:
+            continue
+        rows.append((instant.requested, _operations(active, instant.requested), instant.state.value))
+    return arguments.limited(rows)
+
+
+def _operations(active: ActiveTimeline, requested: str) -> int:
+    instant = active.timeline.find(requested)
+    assert instant is not None
+    plan = active.in_state(instant, State.REQUESTED)
+    assert plan is not None
+    return len(decode_record(Action.COMPACTION, State.REQUESTED, active.read(plan))["operations"] or ())
+
+
+def drop_partition(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Drop partitions, given by path with commas between."""
+    paths = [path.strip() for path in str(arguments.text("partition")).split(",")]
+    arguments.table(spark).delete_partitions(spark, paths)
+    return [("Success",)]
+
+
+def truncate_table(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Delete all rows, or those of partitions."""
+    begun = time.monotonic()
+    table, partitions = arguments.table(spark), arguments.text("partitions")
+    if partitions:
+        table.delete_partitions(spark, [path.strip() for path in partitions.split(",")])
+    else:
+        table.delete_all(spark)
+    return [("Success", int((time.monotonic() - begun) * 1000))]
+
+
+PROCEDURES: dict[str, Procedure] = {
+    "run_compaction": run_compaction,
+    "show_compaction": show_compaction,
+    "drop_partition": drop_partition,
+    "truncate_table": truncate_table,
+}

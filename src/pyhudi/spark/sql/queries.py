@@ -1,0 +1,157 @@
+"""Queries by names: each Hudi table in a query becomes a view of the table as it is now."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import options
+from pyhudi.errors import QueryError
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.read.load_table import load_table
+from pyhudi.spark.sql.catalog import CatalogTable, CatalogView, find
+from pyhudi.spark.sql.plain import fetched, plain_sql
+from pyhudi.spark.sql.settings import session_options
+from pyhudi.spark.sql.table_functions import run_table_function
+from pyhudi.sql.references import Reference, find_references, replaced
+from pyhudi.sql.statements import Name
+from pyhudi.table.meta_client import TableMetaClient
+
+_VIEWS, _ID = "_pyhudi_views", "_pyhudi_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query that Spark can run.
+
+    Args:
+        text: The query with the names of views.
+        tables: What these views show: tables with the options of the read, by name of the view.
+        concerned: Whether it reads a Hudi table at all.
+    """
+
+    text: str
+    tables: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = field(default_factory=dict)
+    concerned: bool = False
+
+
+def prepare(spark: SparkSession, query: str, namespace: Name | None = None) -> Prepared:
+    """Make the Hudi tables of a query known to Spark.
+
+    Args:
+        spark: The session that will run it.
+        query: The text.
+        namespace: The database of names without one; None: the current one.
+    """
+    references = find_references(query)
+    if not references:
+        return Prepared(query)
+    changes: list[tuple[Reference, str]] = []
+    tables: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
+    concerned = False
+    for reference in references:
+        if reference.arguments is not None:
+            frame = run_table_function(spark, reference.name[0], reference.arguments)
+            changes.append((reference, _show(spark, frame, repr((reference.name, reference.arguments)))))
+            concerned = True
+            continue
+        known = _views(spark).get(reference.name[0].lower()) if len(reference.name) == 1 else None
+        if known is not None and namespace is None:
+            for view, (location, given) in known.items():
+                _refresh(spark, view, location, given)
+            concerned = True
+            continue
+        name = reference.name if namespace is None or len(reference.name) > 1 else (*namespace, *reference.name)
+        found = find(spark, name)
+        if isinstance(found, CatalogTable):
+            given = tuple(sorted({**_read_options(spark, found), **_time_travel(spark, reference)}.items()))
+            view = _view_name(spark, f"{found.location} {given}")
+            _refresh(spark, view, found.location, given)
+            tables[view] = (found.location, given)
+            changes.append((reference, _global(spark, view)))
+            concerned = True
+        elif isinstance(found, CatalogView):
+            inner = prepare(spark, found.query, found.namespace)
+            if inner.concerned:
+                frame = plain_sql(spark, inner.text).toDF(*found.columns)
+                changes.append((reference, _show(spark, frame, f"view {name}")))
+                tables |= inner.tables
+                concerned = True
+        elif name != reference.name and reference.as_of is None and reference.version is None:
+            changes.append((reference, quoted(name)))
+    return Prepared(replaced(query, changes, lambda part: quoted([part])), tables, concerned)
+
+
+def remember_view(spark: SparkSession, name: str, prepared: Prepared) -> None:
+    """Note on which tables a temporary view of the session depends, to show them as they are whenever it is used."""
+    _views(spark)[name.lower()] = dict(prepared.tables)
+
+
+def forget_view(spark: SparkSession, name: str) -> None:
+    """A temporary view of that name is another one now."""
+    _views(spark).pop(name.lower(), None)
+
+
+def table_frame(spark: SparkSession, table: CatalogTable, options: Mapping[str, str] | None = None) -> DataFrame:
+    """Return a table's rows as they are now, by the session's options and those given."""
+    given = {**_read_options(spark, table), **(options or {})}
+    return _ordered(load_table(spark, table.location, given), table.location, given)
+
+
+def _read_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
+    return {**table.options, **session_options(spark)} if table.properties else session_options(spark)
+
+
+def _views(spark: SparkSession) -> dict[str, dict[str, Any]]:
+    return spark.__dict__.setdefault(_VIEWS, {})  # type: ignore[no-any-return]
+
+
+def _time_travel(spark: SparkSession, reference: Reference) -> dict[str, str]:
+    value = reference.as_of if reference.as_of is not None else reference.version
+    if value is None:
+        return {}
+    if value[:1] in "'\"" and value[1:-1].find(value[0]) < 0:
+        return {options.AS_OF_INSTANT.key: value[1:-1]}
+    if value.isdigit():
+        return {options.AS_OF_INSTANT.key: value}
+    found = fetched(spark, f"SELECT CAST({value} AS STRING)")[0][0]
+    if found is None:
+        raise QueryError(f"the time {value} of a time travel query is null")
+    return {options.AS_OF_INSTANT.key: found}
+
+
+def _session_id(spark: SparkSession) -> str:
+    """Tell sessions apart, of other processes, too: a Connect server has the global views of all its clients."""
+    return spark.__dict__.setdefault(_ID, uuid4().hex)  # type: ignore[no-any-return]
+
+
+def _view_name(spark: SparkSession, what: str) -> str:
+    return "_pyhudi_" + hashlib.sha1(f"{_session_id(spark)} {what}".encode(), usedforsecurity=False).hexdigest()[:16]
+
+
+def _refresh(spark: SparkSession, view: str, location: str, given: tuple[tuple[str, str], ...]) -> None:
+    _ordered(load_table(spark, location, dict(given)), location, dict(given)).createOrReplaceGlobalTempView(view)
+
+
+def _ordered(rows: DataFrame, location: str, given: Mapping[str, str]) -> DataFrame:
+    """The rows with partition columns last, as the catalog lists columns."""
+    config = TableMetaClient.open(location, given).config
+    last = [field.name for field in config.partition_fields if field.name in rows.columns]
+    names = [*(name for name in rows.columns if name not in last), *last]
+    return rows if names == rows.columns else rows.select(*(quoted([name]) for name in names))
+
+
+def _show(spark: SparkSession, frame: DataFrame, what: str) -> str:
+    view = _view_name(spark, what)
+    frame.createOrReplaceGlobalTempView(view)
+    return _global(spark, view)
+
+
+def _global(spark: SparkSession, view: str) -> str:
+    database = spark.conf.get("spark.sql.globalTempDatabase", "global_temp") or "global_temp"
+    return quoted([database, view])

@@ -1,0 +1,128 @@
+"""``spark.sql``: statements on Hudi tables are carried out here, all others go on to Spark as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.errors import NotAHudiTableError, QueryError, UnsupportedTableError
+from pyhudi.spark.sql import changes, definitions, indexes, shows
+from pyhudi.spark.sql.catalog import CatalogTable, find_table, others
+from pyhudi.spark.sql.plain import nothing, plain_sql
+from pyhudi.spark.sql.procedures import call
+from pyhudi.spark.sql.queries import forget_view, prepare, remember_view
+from pyhudi.sql import statements as s
+from pyhudi.sql.parser import parse
+
+_READS_ONLY = (s.Query, s.Show, s.Describe)
+_ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | None]] = {
+    s.Update: changes.run_update,
+    s.Delete: changes.run_delete,
+    s.Merge: changes.run_merge,
+    s.SetProperties: definitions.alter_properties,
+    s.RenameTable: definitions.rename_table,
+    s.AddColumns: definitions.add_columns,
+    s.DropPartitions: definitions.drop_partitions,
+    s.Truncate: definitions.truncate,
+    s.Show: shows.show,
+    s.Describe: shows.describe,
+    s.CreateIndex: indexes.create_index,
+    s.DropIndex: indexes.drop_index,
+}
+_ONLY_OURS = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
+
+
+def run_sql(spark: SparkSession, text: str, args: Any = None, **kwargs: Any) -> DataFrame:
+    """Run a statement.
+
+    Args:
+        spark: The session.
+        text: The statement.
+        args: Values of its parameters; only queries may have such where Hudi tables are concerned.
+        kwargs: What stands for ``{names}`` in the text; such statements go to Spark as they are.
+    """
+    through = partial(plain_sql, spark, text, **({} if args is None else {"args": args}), **kwargs)
+    if kwargs or not isinstance(text, str):
+        return through()
+    statement = parse(text)
+    if not isinstance(statement, _READS_ONLY):
+        others.forget()
+    match statement:
+        case None:
+            return through()
+        case s.Query():
+            prepared = prepare(spark, statement.query)
+            if not prepared.concerned:
+                return through()
+            return _plain(spark, f"{statement.head} {prepared.text}", args)
+        case s.CreateView():
+            return _create_view(spark, statement, through)
+        case s.Call():
+            return call(spark, statement)
+        case s.CreateTable():
+            _no_parameters(args)
+            definitions.create_table(spark, statement)
+            return nothing(spark)
+    table = find_table(spark, statement.name)
+    if table is None:
+        return _not_ours(spark, statement, args, through)
+    _no_parameters(args)
+    return _run_on(spark, table, statement)
+
+
+def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFrame:
+    match statement:
+        case s.Insert():
+            changes.run_insert(spark, table, statement)
+        case s.DropTable():
+            definitions.drop_table(spark, table, purge=statement.purge)
+        case s.RefreshIndex():
+            indexes.refresh_index(table, statement)
+        case s.RefreshTable():
+            pass  # every query looks at the table anew
+        case s.UnsupportedAlter():
+            raise UnsupportedTableError(
+                f"ALTER TABLE {table.sql} {statement.what} … cannot be done: columns are renamed, dropped, moved and "
+                "retyped by schema-on-read evolution, which is not written; add columns, or write a new table"
+            )
+        case _:
+            found = _ACTIONS[type(statement)](spark, table, statement)
+            if found is not None:
+                return found
+    return nothing(spark)
+
+
+def _not_ours(spark: SparkSession, statement: Any, args: Any, through: Callable[[], DataFrame]) -> DataFrame:
+    """A statement on a table that is none of Hudi's, or that is not there."""
+    if isinstance(statement, _ONLY_OURS):
+        raise NotAHudiTableError(f"there is no Hudi table {'.'.join(statement.name)!r} in the catalog")
+    if isinstance(statement, s.Insert):
+        prepared = prepare(spark, statement.query)
+        if prepared.concerned:
+            return _plain(spark, f"{statement.head} {prepared.text}", args)
+    return through()
+
+
+def _create_view(spark: SparkSession, statement: s.CreateView, through: Callable[[], DataFrame]) -> DataFrame:
+    if not statement.temporary:
+        return through()  # its query is looked at whenever it is used
+    prepared = prepare(spark, statement.query)
+    if not prepared.concerned:
+        found = through()
+        forget_view(spark, statement.name[-1])
+        return found
+    found = plain_sql(spark, f"{statement.head} {prepared.text}")
+    remember_view(spark, statement.name[-1], prepared)
+    return found
+
+
+def _plain(spark: SparkSession, text: str, args: Any) -> DataFrame:
+    return plain_sql(spark, text) if args is None else plain_sql(spark, text, args=args)
+
+
+def _no_parameters(args: Any) -> None:
+    if args:
+        raise QueryError("parameters (args) go with queries only; put the values into the statement")

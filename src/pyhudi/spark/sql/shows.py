@@ -1,0 +1,132 @@
+"""SHOW and DESCRIBE of Hudi tables, with Spark's and Apache Hudi's columns."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from pyhudi.errors import QueryError
+from pyhudi.metadata.indexes.index_definitions import load_definitions
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.sql.catalog import CatalogTable
+from pyhudi.spark.sql.changes import own_schema
+from pyhudi.spark.sql.definitions import matching_partitions
+from pyhudi.spark.sql.opened import TableSnapshot
+from pyhudi.spark.sql.plain import comment_of, result, text_literal, type_text
+from pyhudi.sql.properties import shown_properties
+from pyhudi.sql.statements import Describe, Show
+from pyhudi.storage import open_storage
+
+_WHOLE_TABLE = ("column_stats", "partition_stats", "bloom_filters", "record_index")
+_DESCRIBED = "col_name string, data_type string, comment string"
+
+
+def show(spark: SparkSession, table: CatalogTable, statement: Show) -> DataFrame:
+    """Run a SHOW."""
+    match statement.what:
+        case "PARTITIONS":
+            paths = sorted(path for path in matching_partitions(spark, table, statement.partition) if path)
+            return result(spark, "partition string", [(path,) for path in paths])
+        case "TBLPROPERTIES":
+            return _properties(spark, table, statement.key)
+        case "INDEXES":
+            return result(spark, "index_name string, index_type string, col_name string", _indexes(table))
+        case _:
+            return result(spark, "createtab_stmt string", [(create_statement(table),)])
+
+
+def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> DataFrame:
+    known = shown_properties(table.properties, TableSnapshot.at(table.location).config.table_type, table.location)
+    if key is not None:
+        missing = f"Table {table.sql} does not have property: {key}"
+        known = {key: known.get(key, missing)}
+    return result(spark, "key string, value string", known.items())
+
+
+def _indexes(table: CatalogTable) -> list[tuple[str, str, str]]:
+    config = TableSnapshot.at(table.location).config
+    known = load_definitions(open_storage(table.location), config)
+    rows = [(name, name, "") for name in config.metadata_partitions if name in _WHOLE_TABLE]
+    for name, definition in known.items():
+        if name not in _WHOLE_TABLE:
+            kind = str(definition.get("indexType", ""))
+            rows.append((name, kind, ",".join(definition.get("sourceFields") or ())))
+    return sorted(rows)
+
+
+def create_statement(table: CatalogTable) -> str:
+    """Return the statement that makes such a table."""
+    opened = TableSnapshot.at(table.location)
+    config = opened.config
+    columns = [
+        f"  {_plain(f.name)} {type_text(f.dataType)}"
+        + (f" COMMENT {text_literal(comment)}" if (comment := comment_of(f)) else "")
+        for f in _all_columns(table).fields
+    ]
+    properties = shown_properties(table.properties, config.table_type, table.location)
+    properties.pop("path")
+    partitions = ", ".join(_plain(field.name) for field in config.partition_fields)
+    lines = [
+        f"CREATE TABLE spark_catalog.{'.'.join(map(_plain, table.name))} (",
+        ",\n".join(columns) + ")",
+        "USING hudi",
+        *([f"PARTITIONED BY ({partitions})"] if partitions else []),
+        f"LOCATION {text_literal(table.location)}",
+        "TBLPROPERTIES (",
+        ",\n".join(f"  {text_literal(k)} = {text_literal(v)}" for k, v in properties.items()) + ")",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(name: str) -> str:
+    return name if name.replace("_", "a").isalnum() and not name[:1].isdigit() else "`" + name.replace("`", "``") + "`"
+
+
+def _all_columns(table: CatalogTable) -> StructType:
+    """Meta columns, the table's own, partition columns last."""
+    own = own_schema(table)
+    every = spark_schema(TableSnapshot.at(table.location).schema)
+    return StructType([*(field for field in every.fields if field.name not in own.names), *own.fields])
+
+
+def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> DataFrame:
+    """Run DESCRIBE of a table or of a column of it.
+
+    Raises:
+        QueryError: there is no such column.
+    """
+    schema = _all_columns(table)
+    if statement.column is not None:
+        found = next((field for field in schema.fields if field.name.lower() == statement.column.lower()), None)
+        if found is None:
+            raise QueryError(f"{table.sql} has no column {statement.column!r}")
+        told = [("col_name", found.name), ("data_type", found.dataType.simpleString()), ("comment", comment_of(found))]
+        return result(
+            spark, "info_name string, info_value string", [(k, v if v is not None else "NULL") for k, v in told]
+        )
+    rows: list[tuple[str, str, str | None]] = [
+        (field.name, field.dataType.simpleString(), comment_of(field)) for field in schema.fields
+    ]
+    config = TableSnapshot.at(table.location).config
+    last = [field.name for field in config.partition_fields]
+    if last:
+        rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+        rows += [
+            (field.name, field.dataType.simpleString(), comment_of(field))
+            for field in schema.fields
+            if field.name in last
+        ]
+    if statement.extended:
+        properties = shown_properties(table.properties, config.table_type, table.location)
+        rows += [
+            ("", "", ""),
+            ("# Detailed Table Information", "", ""),
+            ("Catalog", "spark_catalog", ""),
+            ("Database", table.name[0], ""),
+            ("Table", table.name[1], ""),
+            ("Type", "MANAGED" if table.managed else "EXTERNAL", ""),
+            ("Provider", "hudi", ""),
+            ("Table Properties", "[" + ", ".join(f"{k}={v}" for k, v in properties.items()) + "]", ""),
+            ("Location", table.location, ""),
+        ]
+    return result(spark, _DESCRIBED, rows)

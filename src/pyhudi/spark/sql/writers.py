@@ -1,0 +1,228 @@
+"""Tables by name for DataFrames: ``spark.table``, ``saveAsTable``, ``insertInto`` and ``writeTo``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from pyhudi.config import options
+from pyhudi.errors import InvalidOptionError, QueryError, SqlSyntaxError, TableExistsError
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name
+from pyhudi.spark.sql.changes import insert_rows
+from pyhudi.spark.sql.definitions import create_new, create_table, replace_table
+from pyhudi.spark.sql.opened import TableSnapshot
+from pyhudi.spark.sql.plain import plain_sql
+from pyhudi.spark.sql.queries import prepare, table_frame
+from pyhudi.sql.create import PROVIDERS
+from pyhudi.sql.cursor import Cursor
+from pyhudi.sql.statements import CreateTable, Name
+
+_MODES = {
+    "append": "append",
+    "overwrite": "overwrite",
+    "ignore": "ignore",
+    "error": "error",
+    "errorifexists": "error",
+    "default": "error",
+}
+
+
+def parse_name(text: str) -> Name | None:
+    """Parse the name of a table; None for what is none, about which Spark has its own words."""
+    try:
+        cursor = Cursor(text)
+        name = cursor.name()
+        cursor.finish()
+    except SqlSyntaxError:
+        return None
+    return name
+
+
+def table_of_name(spark: SparkSession, text: str) -> CatalogTable | None:
+    """Return the Hudi table of a name; None for anything else."""
+    name = parse_name(text)
+    return None if name is None else find_table(spark, name)
+
+
+def read_table(spark: SparkSession, text: str, given: Mapping[str, str] | None = None) -> DataFrame | None:
+    """Return the rows of a Hudi table, or of a view of such, by name; None for anything else."""
+    name = parse_name(text)
+    if name is None:
+        return None
+    if given:
+        table = find_table(spark, name)
+        return None if table is None else table_frame(spark, table, given).alias(name[-1])
+    prepared = prepare(spark, f"SELECT * FROM {quoted(name)}")
+    return plain_sql(spark, prepared.text) if prepared.concerned else None
+
+
+def save_as_table(
+    rows: DataFrame,
+    text: str,
+    *,
+    is_hudi: bool | None,
+    mode: str,
+    partition_by: tuple[str, ...] = (),
+    given: Mapping[str, str] | None = None,
+) -> bool:
+    """Save rows as a table, if it is one of Hudi's.
+
+    Args:
+        rows: The rows; of a table that is there, their columns are taken by name.
+        text: The table's name.
+        is_hudi: Whether the writer was told the format hudi; None: it was told none.
+        mode: Spark's save mode.
+        partition_by: Partition columns of a new table.
+        given: Options; ``path`` makes the table external.
+
+    Returns:
+        Whether it is one of Hudi's.
+    """
+    spark, name = rows.sparkSession, parse_name(text)
+    if is_hudi is False or name is None:
+        return False
+    table = find_table(spark, name)
+    if table is None and not is_hudi:
+        return False
+    chosen = _MODES.get(mode.lower())
+    if chosen is None:
+        raise InvalidOptionError("mode", mode, ", ".join(sorted(_MODES)))
+    if table is not None:
+        if chosen == "error":
+            raise TableExistsError(f"there is a table {table.sql} already; say mode('append') or mode('overwrite')")
+        if chosen == "append":
+            insert_rows(spark, _with(table, given), rows, by_name=True)
+        elif chosen == "overwrite":
+            replace_table(spark, _with(table, given), rows, _statement(table.name, partition_by, given, table))
+        return True
+    if spark.catalog.tableExists(quoted(name)):
+        raise TableExistsError(f"{quoted(name)} is a table or view that is none of Hudi's; drop it first")
+    create_from(rows, name, partition_by, given or {})
+    return True
+
+
+def create_from(rows: DataFrame, name: Name, partition_by: tuple[str, ...], given: Mapping[str, str]) -> None:
+    """Make a table of rows; on a path with a Hudi table, that is what is put into the catalog, and appended to."""
+    spark = rows.sparkSession
+    name = full_name(spark, name)
+    statement = _statement(name, partition_by, given, None)
+    location = statement.location or default_location(spark, name)
+    table = CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
+    if TableSnapshot.exists(location, given):
+        create_table(spark, statement)
+        found = find_table(spark, name)
+        assert found is not None
+        insert_rows(spark, _with(found, given), rows, by_name=True)
+        return
+    create_new(spark, table, statement, rows)
+
+
+def insert_into(rows: DataFrame, text: str, *, overwrite: bool, given: Mapping[str, str] | None = None) -> bool:
+    """Insert rows into a table, columns by position, if it is one of Hudi's; return whether it is."""
+    table = table_of_name(rows.sparkSession, text)
+    if table is None:
+        return False
+    insert_rows(rows.sparkSession, _with(table, given), rows, overwrite=overwrite)
+    return True
+
+
+def _with(table: CatalogTable, given: Mapping[str, str] | None) -> CatalogTable:
+    added = {key: value for key, value in (given or {}).items() if key != "path"}
+    return CatalogTable(table.name, table.location, {**table.properties, **added}, table.managed, table.foreign)
+
+
+def _statement(
+    name: Name,
+    partition_by: tuple[str, ...],
+    given: Mapping[str, str] | None,
+    old: CatalogTable | None,
+) -> CreateTable:
+    properties = {key: value for key, value in (given or {}).items() if key != "path"}
+    if old is not None:
+        properties = {**old.properties, **properties}
+        if not partition_by:
+            partition_by = tuple(f.name for f in TableSnapshot.at(old.location).config.partition_fields)
+    fields = properties.get(options.PARTITIONPATH_FIELD.key, "")
+    partitions = partition_by or tuple(part.split(":")[0].strip() for part in fields.split(",") if part.strip())
+    return CreateTable(name, partitioned_by=partitions, properties=properties, location=(given or {}).get("path"))
+
+
+@dataclass(frozen=True, slots=True)
+class TableWriter:
+    """``df.writeTo(name)`` of a Hudi table: the methods of Spark's ``DataFrameWriterV2``."""
+
+    rows: DataFrame
+    text: str
+    given: Mapping[str, str] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+
+    def using(self, provider: str) -> TableWriter:
+        """Say the format."""
+        if provider.upper() not in PROVIDERS:
+            raise QueryError(f"{self.text} is a Hudi table, and cannot be written as {provider!r}")
+        return self
+
+    def option(self, key: str, value: Any) -> TableWriter:
+        """Give an option."""
+        return self.options(**{key: value})
+
+    def options(self, **given: Any) -> TableWriter:
+        """Give options."""
+        texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
+        return TableWriter(self.rows, self.text, {**self.given, **texts}, self.partitions)
+
+    def tableProperty(self, property: str, value: str) -> TableWriter:  # noqa: N802
+        """Give a property of a new table."""
+        return self.options(**{property: value})
+
+    def partitionedBy(self, col: Column | str, *cols: Column | str) -> TableWriter:  # noqa: N802
+        """Say the partition columns of a new table."""
+        names = tuple(self.rows.select(one).columns[0] for one in (col, *cols))
+        return TableWriter(self.rows, self.text, self.given, names)
+
+    def create(self) -> None:
+        """Make the table of the rows."""
+        self._save("error")
+
+    def replace(self) -> None:
+        """Put a new table of the rows in place of the one that is there."""
+        self._existing()
+        self._save("overwrite")
+
+    def createOrReplace(self) -> None:  # noqa: N802
+        """Make the table, or put a new one in its place."""
+        self._save("overwrite")
+
+    def append(self) -> None:
+        """Insert the rows, columns by name."""
+        insert_rows(self.rows.sparkSession, _with(self._existing(), self.given), self.rows, by_name=True)
+
+    def overwritePartitions(self) -> None:  # noqa: N802
+        """Replace the partitions that the rows belong to."""
+        dynamic = {**self.given, options.OVERWRITE_MODE.key: "DYNAMIC"}
+        table = _with(self._existing(), dynamic)
+        insert_rows(self.rows.sparkSession, table, self.rows, overwrite=True, by_name=True)
+
+    def overwrite(self, condition: Column) -> None:
+        """Refuse to replace rows by a condition.
+
+        Raises:
+            QueryError: always; deleting and inserting would be two commits.
+        """
+        raise QueryError(
+            f"rows of {self.text} cannot be replaced by the condition {condition}; use overwritePartitions(), "
+            "createOrReplace(), or a MERGE"
+        )
+
+    def _existing(self) -> CatalogTable:
+        found = table_of_name(self.rows.sparkSession, self.text)
+        if found is None:
+            raise QueryError(f"there is no Hudi table {self.text}; make it with create()")
+        return found
+
+    def _save(self, mode: str) -> None:
+        save_as_table(self.rows, self.text, is_hudi=True, mode=mode, partition_by=self.partitions, given=self.given)

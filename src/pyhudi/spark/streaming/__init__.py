@@ -1,0 +1,1 @@
+"""Structured Streaming: ``df.writeStream.format("hudi")`` and ``spark.readStream.format("hudi")``."""

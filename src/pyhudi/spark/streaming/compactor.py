@@ -1,0 +1,63 @@
+"""Compaction beside a streaming query: batches plan it, a thread of this process carries it out."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import TableType
+from pyhudi.errors import TransactionError
+from pyhudi.services.compaction.compaction_runner import run_pending
+from pyhudi.spark.services.spark_compaction import spark_runner
+from pyhudi.storage import Storage
+from pyhudi.table.meta_client import TableMetaClient
+
+_log = logging.getLogger(__name__)
+
+
+class AsyncCompactor:
+    """Carries out the pending compactions of a table, one run at a time.
+
+    A run that the process does not live to finish is taken up by the next one.
+    """
+
+    def __init__(self, storage: Storage, opts: Options) -> None:
+        self._storage = storage
+        self._opts = opts
+        self._thread: threading.Thread | None = None
+        self._failure: Exception | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the options leave compaction to this: they do unless they say otherwise."""
+        inline = self._opts.get_typed(options.COMPACT_INLINE)
+        disabled = self._opts.get_typed(options.STREAMING_DISABLE_COMPACTION)
+        services = self._opts.get_typed(options.TABLE_SERVICES_ENABLED)
+        return self._opts.get_typed(options.COMPACT_ASYNC) and services and not inline and not disabled
+
+    def wake(self, spark: SparkSession) -> None:
+        """Look for pending plans, unless a run is under way, and carry them out beside the caller."""
+        if not self.is_wanted or (self._thread is not None and self._thread.is_alive()):
+            return
+        self._thread = threading.Thread(target=self._run, args=(spark,), name="pyhudi-compaction", daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise what the last run failed with, once: the batch that comes then fails, and may be tried again."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _run(self, spark: SparkSession) -> None:
+        try:
+            client = TableMetaClient.open(self._storage, self._opts)
+            if client.config.table_type is TableType.MERGE_ON_READ:
+                run_pending(client, self._opts, spark_runner(spark), leave_others=True)
+        except TransactionError as error:  # somebody else is at it
+            _log.info("a compaction is left for later: %s", error)
+        except Exception as error:
+            _log.warning("a compaction of %s failed: %s", self._storage.uri(), error)
+            self._failure = error

@@ -1,0 +1,151 @@
+"""The streaming sink: each micro-batch is one commit, which names it (`pyhudi.spark.streaming.checkpoint`).
+
+It stands on ``foreachBatch``: Spark calls it again with a batch that may not have come to its end. A batch that the
+table has is left out, so a batch counts once wherever the process was killed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import TableType
+from pyhudi.config.misspelled_options import refuse_misspelt
+from pyhudi.errors import ConfigError, HudiError, InvalidOptionError, NotAHudiTableError
+from pyhudi.spark.execution.cached_frames import Cached
+from pyhudi.spark.streaming.checkpoint import SinkCheckpoint, check_follows, last_checkpoint
+from pyhudi.spark.streaming.compactor import AsyncCompactor
+from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.storage import open_storage
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.write.unsupported_options import check_unsupported_options
+from pyhudi.write.write_operations import check_operation
+
+QUERY_ID = "sql.streaming.queryId"
+"""Property of the threads and tasks of a streaming query: its id, which its checkpoint location keeps."""
+_log = logging.getLogger(__name__)
+
+
+class StreamingSink:
+    """Writes the micro-batches of one query to a table; to be given to ``foreachBatch``."""
+
+    def __init__(self, path: str, given: Mapping[str, str]) -> None:
+        """Args:
+            path: The table; it is created by the first batch if need be.
+            given: Apache Hudi's options.
+
+        Raises:
+            ConfigError, InvalidOptionError: an option cannot be served.
+        """
+        refuse_misspelt(given)
+        self.path = path
+        self.opts = Options.parse(given)
+        check_unsupported_options(self.opts)
+        check_operation(self.opts.get_typed(options.OPERATION))
+        self._given = dict(given)
+        self._storage = open_storage(path, self.opts)
+        self._identifier = self.opts.get_typed(options.STREAMING_CHECKPOINT_IDENTIFIER)
+        self._compactor = AsyncCompactor(self._storage, self.opts)
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """Write a micro-batch, unless the table has it.
+
+        Raises:
+            CheckpointError: the query's checkpoint location does not belong to the table.
+            HudiError: the batch cannot be written; all attempts have failed.
+        """
+        self._compactor.check()
+        this = SinkCheckpoint(self._identifier, number, _query_id(batch))
+        with Cached() as cached:
+            # a write evaluates its rows more than once, and a source with state is not to be asked twice
+            rows = cached.add(batch)
+            self._write(rows, this)
+
+    def _write(self, rows: DataFrame, this: SinkCheckpoint) -> None:
+        attempts = max(1, self.opts.get_typed(options.STREAMING_RETRY_COUNT))
+        wait = self.opts.get_typed(options.STREAMING_RETRY_INTERVAL_MS) / 1000
+        for attempt in range(1, attempts + 1):
+            if self._has(this):
+                _log.info("batch %d of the stream %r is in %s already", this.batch, this.identifier, self.path)
+                return
+            try:
+                write(rows, self.path, self._options(), extra=this.metadata())
+            except Exception as error:
+                if attempt < attempts and not _is_final(error):
+                    _log.warning("batch %d failed, next attempt in %g s: %s", this.batch, wait, error)
+                    time.sleep(wait)
+                    wait *= 2
+                    continue
+                if self._has(this):
+                    _log.warning("batch %d is committed, but what follows it failed: %s", this.batch, error)
+                elif self.opts.get_typed(options.STREAMING_IGNORE_FAILED_BATCH):
+                    _log.error("batch %d is left out, as the options have it: %s", this.batch, error)
+                    return
+                else:
+                    raise
+            break
+        self._compactor.wake(rows.sparkSession)
+
+    def _has(self, this: SinkCheckpoint) -> bool:
+        found = last_checkpoint(self._storage, self._identifier)
+        if found is not None:
+            return found.holds(this)
+        leaves_out = self.opts.get_typed(options.STREAMING_IGNORE_FAILED_BATCH)
+        if self.opts.get_typed(options.ALLOW_EMPTY_COMMIT) and not leaves_out:  # else batches may have left no commit
+            check_follows(found, this)
+        return False
+
+    def _options(self) -> dict[str, str]:
+        """The options of a batch: what to do about compaction said in words of a batch write."""
+        if not self._is_merge_on_read():
+            return self._given
+        if self.opts.get_typed(options.STREAMING_DISABLE_COMPACTION):
+            none = dict.fromkeys((options.COMPACT_INLINE.key, options.COMPACT_SCHEDULE_INLINE.key), "false")
+            return {**self._given, **none}
+        if self._compactor.is_wanted:
+            return {**self._given, options.COMPACT_SCHEDULE_INLINE.key: "true"}
+        return self._given
+
+    def _is_merge_on_read(self) -> bool:
+        try:
+            kind = TableMetaClient.open(self._storage, self.opts).config.table_type
+        except NotAHudiTableError:
+            kind = self.opts.get_typed(options.TABLE_TYPE)
+        return kind is TableType.MERGE_ON_READ
+
+
+def start(writer: Any, path: str, given: Mapping[str, str], mode: str, foreach_batch: Any, begin: Any) -> Any:
+    """Begin a query.
+
+    Args:
+        writer: The ``DataStreamWriter``, with the user's trigger, name and checkpoint location.
+        path: The table.
+        given: The user's options.
+        mode: Spark's output mode.
+        foreach_batch: The unbound method of the writer.
+        begin: Starts the writer and returns its query.
+
+    Raises:
+        InvalidOptionError: an output mode that a table cannot have.
+        ConfigError: options that cannot be served.
+    """
+    if mode.lower() not in ("append", "update"):
+        raise InvalidOptionError("outputMode", mode, "append, update (a table holds the newest version of each key)")
+    sink = StreamingSink(path, given)
+    foreach_batch(writer, sink)
+    return begin(writer)
+
+
+def _query_id(batch: DataFrame) -> str | None:
+    found = batch.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+    return str(found) if found else None
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether another attempt must end the same way."""
+    return isinstance(error, ConfigError) or (isinstance(error, HudiError) and isinstance(error, ValueError))

@@ -1,0 +1,187 @@
+"""The streaming source: the rows that the commits of a table have written, each commit once.
+
+Spark's own file stream over the files of completed instants is the log of what has been read: the checkpoint location
+keeps it. Of each micro-batch one task plans what its commits have written, as an incremental query of them, and the
+tasks after it read. What a micro-batch gives depends on its commits alone, so a batch that is run again gives the same.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.errors import ConfigError, QueryError
+from pyhudi.read.execute.local_reader import scan_batches
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.query import FIRST_BY_COMPLETION, Query
+from pyhudi.read.query_instants import range_instant
+from pyhudi.read.scan_plan import ScanPlan
+from pyhudi.read.scan_planner import plan_scan
+from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.schema.table_types import as_nullable
+from pyhudi.spark.execution.slice_tasks import parallelism
+from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.streaming.offsets import StartOffset, batch_query
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.instant import Action
+
+BATCH_ID = "streaming.sql.batchId"
+"""Property of the tasks of a streaming query: the number of the micro-batch."""
+_FILES = "path string, modificationTime timestamp, length bigint, content binary"
+_COMPLETED = f"*.{{{Action.COMMIT},{Action.DELTA_COMMIT},{Action.REPLACE_COMMIT}}}"
+_FOREVER = "36500d"
+_GLOB = "{}[]*?\\"
+
+
+def load_stream(spark: SparkSession, path: str, given: Mapping[str, str]) -> DataFrame:
+    """The streaming DataFrame of a table.
+
+    Args:
+        spark: The session.
+        path: The table's base path.
+        given: Apache Hudi's options.
+
+    Returns:
+        A DataFrame with the columns that the table has now, meta fields first.
+
+    Raises:
+        NotAHudiTableError: there is no table.
+        QueryError: it has no columns yet, or options ask for what a stream cannot give.
+        InvalidOptionError: an option has a value that is not allowed.
+    """
+    settings = Options.parse({**session_settings(spark, path), **given})
+    client = TableMetaClient.open(path, settings)
+    _check(settings, client)
+    table = PinnedTable.of(client)
+    found = table_schema(table)
+    if found is None:
+        raise QueryError(
+            f"the table at {client.storage.uri()!r} has no columns yet, which a stream has to know: begin it after the "
+            "first write"
+        )
+    schema = as_nullable(found.schema)
+    most = settings.get_typed(options.STREAMING_MAX_INSTANTS)
+    start = _start(table, settings, limited=most is not None)
+    folder = client.storage.uri(table.active.layout.folder)
+    reader = (
+        spark.readStream.format("binaryFile")
+        .schema(_FILES)
+        .option("pathGlobFilter", _COMPLETED)
+        .option("maxFileAge", _FOREVER)  # old files may be copies
+    )
+    if most is not None:
+        reader = reader.option("maxFilesPerTrigger", most)
+    tasks = parallelism(spark)
+    planner = _Planner(path, settings, start, schema, tasks)
+    pieces = reader.load(folder).select("path").repartition(1).mapInArrow(planner, "piece binary")
+    return pieces.repartition(tasks).mapInArrow(_read, spark_schema(schema))
+
+
+def _check(settings: Options, client: TableMetaClient) -> None:
+    """Refuse what a stream cannot give."""
+    kind = (settings.get(options.QUERY_TYPE.key) or "snapshot").lower()
+    if kind == "read_optimized":
+        raise QueryError(
+            f"a stream gives what commits have written, also to log files: leave out {options.QUERY_TYPE.key}={kind}"
+        )
+    if (settings.get(options.INCREMENTAL_FORMAT.key) or "latest_state").lower() != "latest_state":
+        raise QueryError(
+            f"a stream of changes ({options.INCREMENTAL_FORMAT.key}=cdc) is not built yet: leave the option out"
+        )
+    folder = client.storage.uri()
+    if any(c in folder for c in _GLOB):
+        raise ConfigError(
+            f"a stream cannot read the table at {folder!r}: Spark takes one of {_GLOB} in the path for a pattern"
+        )
+
+
+def _start(table: PinnedTable, settings: Options, *, limited: bool) -> StartOffset:
+    option = options.STREAMING_START_OFFSET
+    text = settings.get_typed(option).strip()
+    if text.lower() != "latest":
+        return StartOffset(after=range_instant(text, option.key, timezone=table.config.timezone))
+    if limited:
+        raise QueryError(
+            f"{option.key}=latest and {options.STREAMING_MAX_INSTANTS.key} do not go together: the stream could not "
+            "tell, after the first batch, which commits were there before it. Give the instant to begin after instead"
+        )
+    by_completion = table.config.version >= FIRST_BY_COMPLETION
+    done = table.active.timeline.writes().completed()
+    times = [i.order_time if by_completion else i.requested for i in done]
+    return StartOffset(first_batch_after=max(times, default=None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    """Turns the timeline files of a micro-batch into pieces of a plan."""
+
+    path: str
+    settings: Options
+    start: StartOffset
+    schema: pa.Schema
+    pieces: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        names = [path.rpartition("/")[2] for batch in batches for path in batch.column(0).to_pylist()]
+        if not names:
+            return
+        plan = self.plan(names, _batch_number())
+        if plan is None or not plan.tasks.num_rows:
+            return
+        storage = TableMetaClient.open(self.path, self.settings).storage
+        count = min(self.pieces, plan.tasks.num_rows)
+        cuts = [plan.tasks.num_rows * n // count for n in range(count + 1)]
+        for a, b in pairwise(cuts):
+            piece = pickle.dumps((storage, replace(plan, tasks=plan.tasks.slice(a, b - a).combine_chunks())))
+            yield pa.record_batch({"piece": pa.array([piece], pa.binary())})
+
+    def plan(self, names: list[str], number: int | None) -> ScanPlan | None:
+        """What the commits of these timeline files have written; None: nothing that the stream wants.
+
+        Raises:
+            CheckpointError: the stream has missed commits.
+            QueryError: files of the commits are gone, or the table has other columns now.
+        """
+        table = PinnedTable.of(TableMetaClient.open(self.path, self.settings))
+        fallback = options.INCREMENTAL_FALLBACK_FULL_SCAN
+        query = Query(
+            fallback=self.settings.is_set(fallback) and self.settings.get_typed(fallback),
+            partitions_from_path=self.settings.get_typed(options.EXTRACT_PARTITION_VALUES_FROM_PATH),
+        )
+        asked = batch_query(table, names, self.start, number, query)
+        if asked is None:
+            return None
+        columns = set(as_nullable(found.schema).names) if (found := table_schema(table)) is not None else set()
+        gone = [name for name in self.schema.names if name not in columns]
+        if gone:
+            raise QueryError(f"the table has lost the columns {', '.join(gone)} since the stream began: start it again")
+        plan = plan_scan(table, asked, columns=self.schema.names, opts=self.settings)
+        if plan.tasks.num_rows and not plan.output_schema.equals(self.schema):
+            changed = [f.name for f in self.schema if plan.output_schema.field(f.name).type != f.type]
+            raise QueryError(
+                f"columns of the table have got other types since the stream began: {', '.join(changed)}. Start it "
+                "again with the same checkpoint location"
+            )
+        return plan
+
+
+def _batch_number() -> int | None:
+    task = TaskContext.get()
+    text = task.getLocalProperty(BATCH_ID) if task is not None else None
+    return int(text) if text else None
+
+
+def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of pieces, which the planner of the same job has made."""
+    for batch in batches:
+        for piece in batch.column(0).to_pylist():
+            storage, plan = pickle.loads(piece)
+            yield from scan_batches(plan, storage, threads=1)

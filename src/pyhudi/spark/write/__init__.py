@@ -1,0 +1,3 @@
+"""Writes of DataFrames. Takes a DataFrame, a path and options and gives a commit: plans the file groups, routes rows
+to tasks and publishes what they wrote.
+"""

@@ -1,0 +1,46 @@
+"""The bucket of every row as a column of its DataFrame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import IntegerType
+
+from pyhudi.index.bucket_hash import hashes_of
+from pyhudi.index.bucket_index import Bucketing
+from pyhudi.keygen import KeySpec
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+
+
+def with_bucket(rows: DataFrame, spec: KeySpec, bucketing: Bucketing, name: str) -> DataFrame:
+    """Rows that have their keys and partition paths with the bucket (int) of each; *spec* is how the keys were made.
+    Lazy.
+
+    Only these two columns go to Python: Spark itself can compute Java's hash of a text character by character only,
+    which takes several times as long.
+    """
+    fields, counts = spec.record_fields, bucketing.counts
+
+    def buckets(keys: Any, partitions: Any) -> Any:
+        hashes = hashes_of(_texts(keys), fields, bucketing.fields, splits_any=bucketing.splits_any)
+        if not counts.rules:
+            return _series(hashes % counts.default)
+        return _series(hashes % bucketing.counts_of(_texts(partitions)).to_numpy())
+
+    paths = F.col(PARTITION_PATH) if counts.rules else F.lit("")
+    udf: Any = F.pandas_udf(buckets, IntegerType(), F.PandasUDFType.SCALAR)
+    return rows.withColumn(name, udf(F.col(RECORD_KEY), paths))
+
+
+def _texts(series: Any) -> pa.Array:
+    found = pa.array(series, pa.string(), from_pandas=True)
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _series(numbers: npt.NDArray[np.int64]) -> Any:
+    return pa.array(numbers, pa.int32()).to_pandas()

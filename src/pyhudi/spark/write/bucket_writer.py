@@ -1,0 +1,281 @@
+"""Writes to tables with the bucket index: the key says the bucket, and a bucket is one file group.
+
+So nothing is looked up and nothing is counted before rows are sent to the tasks that write their file groups: one pass
+over the input. Where a base file is written anew, the task finds the rows that its rows change by their keys; log files
+need no places at all. The price is that unusable keys are found only then, and roll the write back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.config import options
+from pyhudi.config.enums import BucketEngine, DuplicatePolicy, IndexType, MergeMode, Operation, TableType
+from pyhudi.errors import RecordKeyError
+from pyhudi.index.bucket_counts import store_counts
+from pyhudi.index.bucket_ids import bucket_groups, new_tail
+from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.consistent_hashing import known_partitions, load_metadata, store_first
+from pyhudi.merge.modes.delete_marker import IS_DELETED
+from pyhudi.metadata.metadata_layout import RECORD_INDEX
+from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.spark.execution.cached_frames import Cached
+from pyhudi.spark.execution.driver_frames import small_frame
+from pyhudi.spark.execution.task_placement import place
+from pyhudi.spark.execution.write_stages import run_upsert
+from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
+from pyhudi.spark.keys.deduplication import POSITION, dedupe_in_tasks, mark_deletes, numbered
+from pyhudi.spark.keys.key_generator import with_keys
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.lookup.tagging import KeyLookup, tag, untagged
+from pyhudi.spark.write.bucket_column import with_bucket
+from pyhudi.spark.write.consistent_bucket_routing import Locations, check_in_view, located, opened, refuse_replacing
+from pyhudi.spark.write.group_plan import combines, duplicate_policy, keys_only
+from pyhudi.spark.write.row_changes import keyed_changes
+from pyhudi.spark.write.write_job import WriteJob, touched_partitions
+from pyhudi.table.config.merge_settings import DELETE_FIELD
+from pyhudi.table.view.file_group_state import replaced_groups as groups_out_of_view
+from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
+from pyhudi.timeline.timeline import Timeline
+from pyhudi.transaction.conflict_resolution import pending_compaction_groups
+from pyhudi.transaction.plan_basis import PlanBasis
+from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, TASK
+from pyhudi.write.log_settings import log_slices
+from pyhudi.write.planning.existing_files import check_buckets
+from pyhudi.write.rows.keyed_rows import KeyedWrite
+from pyhudi.write.write_checks import check_log_free
+from pyhudi.write.write_context import WriteContext
+from pyhudi.write.write_operations import REPLACING, replaced_groups, type_name
+from pyhudi.write.write_result import WriteResult
+
+_BUCKET, _KNOWN_ID = "_pyhudi_bucket", "_pyhudi_known_id"
+_UNLIMITED = 1 << 60
+_FEWEST_TASKS = 8
+
+
+def write_buckets(job: WriteJob) -> WriteResult:
+    """Write a job's rows to the file groups of their buckets."""
+    slices, timeline = SLICE_SCHEMA.empty_table(), None
+    if job.client is not None:
+        active = job.client.active_timeline()
+        timeline, slices = active.timeline, job.slices(active)
+    locations = _checked(job, slices, timeline)  # before anything is written
+    with Cached() as cached, job.transaction() as tx:
+        if job.client is not None and PlanBasis.of(tx.timeline) != PlanBasis.of(timeline):
+            slices = job.slices(tx.active)
+            locations = _checked(job, slices, tx.timeline)
+        tx.to_inflight(None if job.operation is Operation.BULK_INSERT else _marked(job, slices))
+        if RECORD_INDEX in tx.config.metadata_partitions and _deletes_for_certain(job):
+            job = replace(job, df=cached.add(job.df))  # the index has to learn the keys of the very same rows
+        stats = write_bucketed(job, tx.instant, slices, locations, None if job.client is None else tx.active)
+        keep_counts(job)
+        replaced = _replaced(job, slices, stats)
+        gone = partial(_deleted, job, tx.instant, slices)
+        index = job.index_delta(tx, KeyChanges(stats, slices, replaced, gone, bucketed=True))
+        return job.commit(tx, job.metadata(stats, replaced), index)
+
+
+def write_bucketed(
+    job: WriteJob, instant: str, slices: pa.Table, locations: Locations | None, active: ActiveTimeline | None = None
+) -> pa.Table:
+    """Write the rows of a job, those of file groups that there are (SLICE_SCHEMA) to these; returns the write stats.
+    ``locations``: the places of keys by consistent hashing; ``active`` is what the write is planned on (None: there is
+    no table yet)."""
+    if job.operation in REPLACING:
+        slices = slices.slice(0, 0)
+    rows = _prepared(job, instant, slices)
+    if combines(job):
+        rows = numbered(rows)
+    context = _context(job, instant, slices, active)
+    if locations is not None:
+        stats = run_upsert(_together(located(rows, locations).withColumn(ROW, _no_row()), job), context)
+        if active is not None:
+            check_in_view(stats, groups_out_of_view(active, active.timeline))
+        store_first(job.storage, opened(locations, stats))
+        return stats
+    rows = with_bucket(rows, job.spec, _bucketing(job), _BUCKET)
+    return run_upsert(_routed(rows, job, bucket_groups(slices), slices), context)
+
+
+def _marked(job: WriteJob, slices: pa.Table) -> CommitMetadata:
+    """Content of the inflight file. By that of a version 6 table, a rollback without markers knows in which file groups
+    log files may have got blocks: in any, as rows are not counted before they are written."""
+    if job.config.version >= 8 or job.config.table_type is not TableType.MERGE_ON_READ:
+        return CommitMetadata(type_name(job.operation))
+    any_row = pa.repeat(pa.scalar(1, pa.int64()), slices.num_rows)
+    columns = [slices["partition"], slices["file_id"], slices["base_instant"], any_row]
+    names = ["partitionPath", "fileId", "prevCommit", "numUpdateWrites"]
+    return CommitMetadata(type_name(job.operation), write_stats(pa.table(columns, names=names)))
+
+
+def keep_counts(job: WriteJob) -> None:
+    """Store the numbers of buckets in the table where they differ between partitions, unless it has them."""
+    if job.bucketing is not None and job.bucketing.counts.rules:
+        store_counts(job.storage, job.bucketing.counts)
+
+
+def _bucketing(job: WriteJob) -> Bucketing:
+    found = job.bucketing
+    assert found is not None
+    return found
+
+
+def _checked(job: WriteJob, slices: pa.Table, timeline: Timeline | None) -> Locations | None:
+    """Check whether the table can be written with these settings of the index; returns the places of keys by consistent
+    hashing (None: they follow from the key alone).
+
+    Raises:
+        UnsupportedTableError: the table was written with another index, or has log files although it may not, or
+            consistent hashing cannot do the operation.
+        ConfigError: it was written with other settings of this one.
+    """
+    bucketing = _bucketing(job)
+    if bucketing.engine is BucketEngine.CONSISTENT_HASHING:
+        if job.operation in REPLACING:
+            refuse_replacing(job.operation.value)
+        completed = [] if timeline is None else [instant.requested for instant in timeline.completed()]
+        known = {} if timeline is None else load_metadata(job.storage, known_partitions(job.storage), completed)
+        return Locations.of(bucketing, known, slices)
+    if job.operation in REPLACING:
+        return None
+    if job.config.table_type is not TableType.MERGE_ON_READ:
+        check_log_free(int(pc.sum(pc.greater(pc.list_value_length(slices["log_paths"]), 0)).as_py() or 0))
+    bucket_groups(slices)
+    check_buckets(job.storage, bucketing, slices, keys=job.config.populate_meta_fields)
+    return None
+
+
+def _prepared(job: WriteJob, instant: str, slices: pa.Table) -> DataFrame:
+    """The rows with keys and delete marks; without those that are not to be inserted again."""
+    if job.changes is not None:
+        return keyed_changes(job, instant)
+    rows = with_keys(job.df, job.spec, instant)
+    deletes = job.operation is Operation.DELETE
+    if deletes:
+        rows = keys_only(rows, job.spec)
+    rows = mark_deletes(rows, job.merging, every_row=deletes)
+    policy = duplicate_policy(job)
+    if policy is not DuplicatePolicy.NONE and job.client is not None and slices.num_rows:
+        opts = job.opts.merged({options.INDEX_TYPE.key: IndexType.SIMPLE})
+        found = tag(rows, slices, KeyLookup(job.client, job.spec, job.merging, opts, live=True))
+        if policy is DuplicatePolicy.FAIL:
+            count = found.where(F.col(FILE_ID).isNotNull()).count()
+            if count:
+                raise RecordKeyError(
+                    f"the table has the keys of {count:,} records already, and {options.INSERT_DUP_POLICY.key}=fail; "
+                    "nothing was written. Use upsert to update them, or the policy drop to leave them out"
+                )
+        return found.where(F.col(FILE_ID).isNull()).drop(FILE_ID, BASE_PATH, ROW)
+    if deletes or job.operation is Operation.UPSERT:
+        return rows
+    return untagged(rows).drop(FILE_ID, BASE_PATH, ROW)
+
+
+def _routed(rows: DataFrame, job: WriteJob, groups: pa.Table, slices: pa.Table) -> DataFrame:
+    """The rows with the file groups of their buckets, at the tasks that write these."""
+    opened_id = F.concat(F.lpad(F.col(_BUCKET).cast("string"), 8, "0"), F.lit(new_tail()))
+    file_id, base_path = opened_id, F.lit(None).cast("string")
+    keys, tasks = _placed(slices, job)
+    if groups.num_rows:
+        known = groups.append_column(TASK, pa.array(keys, pa.int32())).rename_columns(
+            [PARTITION_PATH, _BUCKET, _KNOWN_ID, BASE_PATH, TASK]
+        )
+        rows = rows.join(F.broadcast(small_frame(rows.sparkSession, known)), [PARTITION_PATH, _BUCKET], "left")
+        file_id, base_path = F.coalesce(F.col(_KNOWN_ID), opened_id), F.col(BASE_PATH)
+    own = [name for name in rows.columns if name not in (_BUCKET, _KNOWN_ID, BASE_PATH, TASK)]
+    added: dict[str, Column] = {FILE_ID: file_id, BASE_PATH: base_path, ROW: _no_row()}
+    merges = job.config.table_type is not TableType.MERGE_ON_READ and groups.num_rows > 0
+    if merges:
+        added[TASK] = F.coalesce(F.col(TASK), F.hash(PARTITION_PATH, _BUCKET))
+    placed = rows.select(*(quoted([name]) for name in own), *(c.alias(n) for n, c in added.items()))
+    return _together(placed, job, tasks if merges else 0)
+
+
+def _together(rows: DataFrame, job: WriteJob, tasks: int = 0) -> DataFrame:
+    """Rows with their file groups, those of one file group together, in their order.
+
+    With a number of tasks rows have the placement keys of these. Otherwise only the rows matter to the work of a task,
+    and how many there are Spark knows when they have been shuffled.
+    """
+    order = [PARTITION_PATH, FILE_ID, *([POSITION] if POSITION in rows.columns else [])]
+    asked = _tasks(job)
+    if tasks:
+        return rows.repartition(asked or tasks, TASK).sortWithinPartitions(*order)
+    by = [F.col(PARTITION_PATH), F.col(FILE_ID)]
+    return (rows.repartition(asked, *by) if asked else rows.repartition(*by)).sortWithinPartitions(*order)
+
+
+def _no_row() -> Column:
+    return F.lit(None).cast("bigint")
+
+
+def _placed(slices: pa.Table, job: WriteJob) -> tuple[npt.NDArray[np.int32], int]:
+    """Placement keys of the file groups' tasks, by the sizes of base files; and the number of tasks."""
+    sizes = pc.fill_null(slices["base_size"], 0).to_numpy().astype(np.int64)
+    most = _tasks(job) or int(job.df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+    return place(sizes, most, fewest=min(most, _FEWEST_TASKS))
+
+
+def _tasks(job: WriteJob) -> int:
+    """The number of tasks that the user wants; 0: none in particular."""
+    option = {
+        Operation.UPSERT: options.UPSERT_PARALLELISM,
+        Operation.DELETE: options.DELETE_PARALLELISM,
+        Operation.BULK_INSERT: options.BULKINSERT_PARALLELISM,
+    }.get(job.operation, options.INSERT_PARALLELISM)
+    return int(job.opts.get_typed(option))
+
+
+def _context(job: WriteJob, instant: str, slices: pa.Table, active: ActiveTimeline | None) -> WriteContext:
+    deletes = job.operation is Operation.DELETE
+    duplicates = job.operation in (Operation.INSERT, Operation.BULK_INSERT) and job.opts.get_typed(
+        options.MERGE_ALLOW_DUPLICATE_ON_INSERTS
+    )
+    keyed = KeyedWrite(
+        match=not duplicates,
+        dedupe=dedupe_in_tasks(job.merging, hard_deletes=deletes) if combines(job) else None,
+    )
+    context = job.context(instant)
+    logs = context.logs
+    if logs is not None and active is not None:
+        # of the same moment as the slices: a compaction that has completed since is in neither
+        pending = pending_compaction_groups(active)
+        logs = replace(logs, slices=log_slices(slices, slices, pending, named_by_slice=job.config.version < 8))
+    # a bucket is one file group, however large
+    return replace(context, keyed=keyed, logs=logs, max_file_size=_UNLIMITED)
+
+
+def _deletes_for_certain(job: WriteJob) -> bool:
+    """True if rows may delete their keys and be sure of it: where ordering values count, a delete may have lost."""
+    if job.changes is not None:
+        return True
+    marked = IS_DELETED in job.df.columns or DELETE_FIELD in job.merging.properties
+    certain = marked and job.merging.mode is MergeMode.COMMIT_TIME_ORDERING
+    return job.operation is Operation.DELETE or (certain and job.operation is Operation.UPSERT)
+
+
+def _deleted(job: WriteJob, instant: str, slices: pa.Table) -> DataFrame | None:
+    """The rows that certainly delete their keys, whether these are there or not."""
+    if not _deletes_for_certain(job):
+        return None
+    return _prepared(job, instant, slices).where(F.col(DELETE))
+
+
+def _replaced(job: WriteJob, slices: pa.Table, stats: pa.Table) -> pa.Table | None:
+    """The file groups that an overwriting operation takes out of view."""
+    if job.operation is Operation.INSERT_OVERWRITE_TABLE:
+        return replaced_groups(slices, None)
+    if job.operation is Operation.INSERT_OVERWRITE:
+        named = job.opts.get_typed(options.STATIC_OVERWRITE_PARTITIONS)
+        return replaced_groups(slices, named or touched_partitions(stats))
+    return None

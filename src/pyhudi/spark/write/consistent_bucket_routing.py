@@ -1,0 +1,139 @@
+"""Consistent hashing on Spark: rows get their file groups in Python tasks, because Spark has no such hash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StringType, StructField, StructType
+
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.consistent_hashing import HashingMetadata, hashes_of, known_partitions
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.execution.row_transport import pack
+from pyhudi.storage import Storage
+from pyhudi.write.file_group_keys import in_groups
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """Destination of keys, sent to tasks: the buckets of partitions that have some, and the base files of file groups
+    by partition and id. Partitions without buckets begin with the default ones."""
+
+    bucketing: Bucketing
+    known: Mapping[str, HashingMetadata]
+    base_paths: Mapping[tuple[str, str], str | None]
+    _made: dict[str, HashingMetadata] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, bucketing: Bucketing, known: Mapping[str, HashingMetadata], slices: pa.Table) -> Locations:
+        """Return the locations of a table with these file slices (SLICE_SCHEMA).
+
+        Raises:
+            UnsupportedTableError: a file group belongs to no bucket.
+        """
+        groups = list(zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True))
+        ids = {partition: set(metadata.file_ids()) for partition, metadata in known.items()}
+        strangers = [group for group in groups if group[1] not in ids.get(group[0], ())]
+        if strangers:
+            partition, file_id = strangers[0]
+            raise UnsupportedTableError(
+                f"file group {file_id!r} of partition {partition!r} is in no bucket of consistent hashing: the "
+                "table was made with another index, or its buckets are being resized"
+            )
+        return cls(bucketing, known, dict(zip(groups, slices["base_path"].to_pylist(), strict=True)))
+
+    def buckets(self, partition: str) -> HashingMetadata:
+        """The buckets of a partition."""
+        found = self.known.get(partition) or self._made.get(partition)
+        if found is None:
+            found = self._made[partition] = HashingMetadata.first(partition, self.bucketing.buckets)
+        return found
+
+    def locate(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with the file groups that they belong to, and their base files."""
+        fields, splits_any = self.bucketing.fields, self.bucketing.splits_any
+        hashes = hashes_of(batch.column(RECORD_KEY), fields, splits_any=splits_any)
+        encoded = batch.column(PARTITION_PATH).dictionary_encode()
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        ids: list[str] = []
+        paths: list[str | None] = []
+        number = hashes.copy()
+        for code, partition in enumerate(encoded.dictionary.to_pylist()):
+            metadata = self.buckets(partition)
+            mine = codes == code
+            number[mine] = metadata.buckets_of(hashes[mine]) + len(ids)
+            file_ids = metadata.file_ids()
+            ids += file_ids
+            paths += [self.base_paths.get((partition, file_id)) for file_id in file_ids]
+        at = pa.array(number)
+        columns = [*batch.columns, pa.array(ids, pa.string()).take(at), pa.array(paths, pa.string()).take(at)]
+        return pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, FILE_ID, BASE_PATH])
+
+
+def refuse_replacing(what: str) -> NoReturn:
+    """Refuse a write that takes whole file groups out of view.
+
+    Raises:
+        UnsupportedTableError: always; ``what`` is the write.
+    """
+    raise UnsupportedTableError(
+        f"{what}: with consistent hashing the new file groups of a partition would have the ids of the replaced ones, "
+        "and be out of view with them; use delete and upsert"
+    )
+
+
+def check_not_consistent(storage: Storage, what: str) -> None:
+    """Refuse to replace file groups of a table that has consistent hashing, whatever index the options name.
+
+    Raises:
+        UnsupportedTableError: it has; ``what`` is the write.
+    """
+    if known_partitions(storage):
+        refuse_replacing(what)
+
+
+def check_in_view(stats: pa.Table, replaced: pa.Table) -> None:
+    """Check whether anybody will see what was written: the buckets of a partition that another writer has replaced keep
+    the ids of their file groups. ``stats`` are write stats, ``replaced`` has partition and file_id.
+
+    Raises:
+        UnsupportedTableError: a file belongs to a replaced file group.
+    """
+    written = stats.select(["partitionPath", "fileId"]).rename_columns(["partition", "file_id"])
+    hidden = written.filter(in_groups(written, replaced))
+    if hidden.num_rows:
+        partition, file_id = hidden["partition"][0].as_py(), hidden["file_id"][0].as_py()
+        raise UnsupportedTableError(
+            f"file group {file_id!r} of partition {partition!r} was replaced, as by delete_partition, and still is "
+            "that of a bucket of consistent hashing: what is written to it would be out of view. Write the rows to "
+            "another partition, or the table anew"
+        )
+
+
+def located(rows: DataFrame, locations: Locations) -> DataFrame:
+    """Rows with keys, with the file group of each and its base file. Lazy."""
+    added = [StructField(name, StringType()) for name in (FILE_ID, BASE_PATH)]
+    out = StructType([*rows.schema.fields, *added])
+    packed, unpacking = pack(rows)
+    locate: Callable[[pa.RecordBatch], pa.RecordBatch] = locations.locate
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Batches:
+        for batch in unpacking.rows(batches):
+            yield locate(batch)
+
+    return packed.mapInArrow(run, out)
+
+
+def opened(locations: Locations, stats: pa.Table) -> dict[str, HashingMetadata]:
+    """The first buckets of the partitions that a write with these stats has opened."""
+    partitions = pc.unique(stats["partitionPath"]).to_pylist()
+    return {partition: locations.buckets(partition) for partition in partitions if partition not in locations.known}

@@ -1,0 +1,252 @@
+"""Writes of DataFrames to Hudi tables: ``write`` is the entry point of every operation and save mode."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import IndexType, Operation
+from pyhudi.config.misspelled_options import refuse_misspelt
+from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, TableExistsError, UnsupportedTableError
+from pyhudi.keygen import KeySpec
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.schema.table_columns import TableSchema, table_schema
+from pyhudi.read.table_location import refuse_nested_table
+from pyhudi.schema.meta_columns import remove_meta_columns
+from pyhudi.services.inline_services import (
+    after_commit,
+    after_deltacommit,
+    check_inline,
+    cluster_after_commit,
+    services_beside,
+)
+from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_index
+from pyhudi.spark.keys.deduplication import batch_order
+from pyhudi.spark.keys.key_generator import with_keys
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
+from pyhudi.spark.services.spark_compaction import spark_runner
+from pyhudi.spark.session import check_workers
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.write.bucket_writer import write_buckets
+from pyhudi.spark.write.bulk_insert import bulk_insert
+from pyhudi.spark.write.bulk_insert_sort import check_sort_columns
+from pyhudi.spark.write.delete_partition import delete_partitions
+from pyhudi.spark.write.group_plan import combines
+from pyhudi.spark.write.group_writer import write_groups
+from pyhudi.spark.write.overwrite_table import overwrite_table
+from pyhudi.spark.write.row_changes import CHANGE_COLUMNS
+from pyhudi.spark.write.write_input import own_columns, write_schema
+from pyhudi.spark.write.write_job import RowChanges, WriteJob
+from pyhudi.storage import Storage, open_storage
+from pyhudi.table.config.key_generator_type import KeyGenType
+from pyhudi.table.config.merge_settings import with_delete_marker
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.write.planning.existing_files import check_not_bucketed, sample_keys
+from pyhudi.write.unsupported_options import check_unsupported_options
+from pyhudi.write.write_checks import check_partial, check_table_exists, check_writable, warn_of_old_partitions
+from pyhudi.write.write_operations import check_operation, type_name
+from pyhudi.write.write_result import WriteResult
+
+__all__ = ["WriteResult", "write"]
+
+_log = logging.getLogger(__name__)
+
+APPEND, OVERWRITE, IGNORE, ERROR = "append", "overwrite", "ignore", "errorifexists"
+_MODES = {APPEND: APPEND, OVERWRITE: OVERWRITE, IGNORE: IGNORE, ERROR: ERROR, "error": ERROR, "default": ERROR}
+
+
+def write(
+    df: DataFrame,
+    target: TableMetaClient | str,
+    given: Mapping[str, object] | None = None,
+    mode: str = APPEND,
+    *,
+    extra: Mapping[str, str] | None = None,
+) -> WriteResult:
+    """Write a DataFrame. A table that does not exist is created.
+
+    Everything that can be checked without the data is checked before anything is written; a write that fails later is
+    rolled back.
+
+    Args:
+        df: Rows to write.
+        target: The table, or its path.
+        given: Apache Hudi's options.
+        mode: Save mode of Spark: append, overwrite (a new table in place of the old one), ignore, errorifexists.
+        extra: Entries kept in the commit's extra metadata.
+
+    Returns:
+        The result, with the instant of the commit and the files written.
+
+    Raises:
+        TableExistsError: There is a table, and ``mode`` is errorifexists.
+        ConfigError: Options contradict each other or the table.
+        UnsupportedTableError: The table or the operation cannot be written.
+        ConflictError: Another writer changed the same file groups first; this write has been rolled back.
+    """
+    check_workers(df.sparkSession)
+    refuse_misspelt(given or {})
+    opts = Options.parse(given or {})
+    check_unsupported_options(opts)
+    chosen = _MODES.get(mode.lower())
+    if chosen is None:
+        raise InvalidOptionError("mode", mode, ", ".join(sorted(_MODES)))
+    storage = target.storage if isinstance(target, TableMetaClient) else open_storage(target, opts)
+    client = _open(storage, opts)
+    keyed = bool(opts.get_typed(options.RECORDKEY_FIELD) if client is None else client.config.record_keys)
+    operation = _operation(opts, keyed=keyed)
+    if client is not None and chosen == IGNORE:
+        return WriteResult(storage.uri(), type_name(operation))
+    if client is not None and chosen == ERROR:
+        raise TableExistsError(
+            f"there is a Hudi table at {storage.uri()!r} already; write with mode 'append' to add to it, 'overwrite' "
+            "to replace it, 'ignore' to leave it"
+        )
+    replaces = chosen == OVERWRITE and operation is not Operation.INSERT_OVERWRITE_TABLE
+    if replaces and operation in (Operation.DELETE, Operation.DELETE_PARTITION):
+        raise ConfigError(f"{operation.value} goes with the save mode 'append' only, not with {mode!r}")
+    if client is None:
+        check_table_exists(storage.uri(), operation)
+        refuse_nested_table(storage.root, opts)
+    fresh = client is None or replaces
+    job = _prepare(df, storage, None if fresh else client, opts, operation)
+    job = replace(job, extra=extra or {})
+    if client is not None and replaces:
+        return _with_record_index(job, overwrite_table(client, job))
+    return _run_with_services(job)
+
+
+def _run_with_services(job: WriteJob) -> WriteResult:
+    """Write, and run the table services that the options want beside the write and after it."""
+    spark = job.df.sparkSession
+    stats_reader = SparkFileStatsReader(spark)
+    with services_beside(job.storage, job.opts, stats_reader) if job.client is not None else nullcontext():
+        result = _run(job)
+    if result.instant is None:
+        return result
+    after_commit(job.storage, job.opts, stats_reader)
+    after_deltacommit(job.storage, job.opts, spark_runner(spark))
+    cluster_after_commit(job.storage, job.opts, SparkClusteringRunner(spark))
+    return _with_record_index(job, result)
+
+
+def _with_record_index(job: WriteJob, result: WriteResult) -> WriteResult:
+    """Build the record index if the options want one. The rows are committed, so nothing is raised."""
+    try:
+        ensure_record_index(job.df.sparkSession, job.storage, job.opts)
+    except Exception as failure:
+        text = f"the write is committed, but the record index was not looked after: {failure}"
+        _log.warning("%s", text)
+        return replace(result, warnings=(*result.warnings, text))
+    return result
+
+
+def write_changes(
+    df: DataFrame, client: TableMetaClient, given: Mapping[str, object], operation: Operation, changes: RowChanges
+) -> WriteResult:
+    """Write the rows of an UPDATE, DELETE or MERGE (`pyhudi.spark.write.row_changes`) as one commit.
+
+    Raises:
+        ConflictError: another writer changed what was read; nothing of the write is left.
+    """
+    opts = Options.parse(given)
+    check_unsupported_options(opts)
+    own = [name for name in df.columns if name not in CHANGE_COLUMNS]
+    job = _prepare(df.select(*(quoted([name]) for name in own)), client.storage, client, opts, operation, changes)
+    job = replace(job, df=df, changes=changes)
+    return _run_with_services(job)
+
+
+def key_spec(client: TableMetaClient, opts: Options) -> KeySpec:
+    """Describe how the keys of a table are made."""
+    spec, version = KeySpec.from_config(client.config, opts), client.config.version
+    if spec.keygen is KeyGenType.COMPLEX and len(spec.record_fields) == 1 and version < 9:
+        return spec.matching(*sample_keys(client))
+    return spec
+
+
+def _operation(opts: Options, *, keyed: bool) -> Operation:
+    """Operation that the options ask for; records without keys of their own can only be added."""
+    operation = opts.get_typed(options.OPERATION)
+    check_operation(operation)
+    if not opts.is_set(options.OPERATION) and not keyed:
+        return Operation.BULK_INSERT
+    if opts.get_typed(options.INSERT_DROP_DUPLICATES) and operation is Operation.UPSERT:
+        return Operation.INSERT  # as in the original: nothing is left to be updated
+    return operation
+
+
+def _open(storage: Storage, opts: Options) -> TableMetaClient | None:
+    try:
+        return TableMetaClient.open(storage, opts)
+    except NotAHudiTableError:
+        return None
+
+
+def _prepare(
+    df: DataFrame,
+    storage: Storage,
+    client: TableMetaClient | None,
+    opts: Options,
+    operation: Operation,
+    changes: RowChanges | None = None,
+) -> WriteJob:
+    """Check everything that can be checked without the data."""
+    if client is None:
+        config = TableConfig.for_new_table(opts)
+    else:
+        config = client.config
+        opts = config.validate_against(opts)
+    merging = with_delete_marker(config.merging_for(opts.get_typed(options.PAYLOAD_CLASS)), opts)
+    placed = changes is not None and changes.placed
+    check_writable(config, merging, operation, opts, placed=placed)
+    check_inline(config, opts)
+    if client is not None:
+        warn_of_old_partitions(config, operation, opts)
+    bucketed = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
+    if client is not None and operation is not Operation.DELETE_PARTITION and not bucketed:
+        check_not_bucketed(client)
+    spec = KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)
+    rows = own_columns(df)
+    if operation is not Operation.DELETE_PARTITION or not opts.get_typed(options.PARTITIONS_TO_DELETE):
+        with_keys(rows, spec, "")  # refuses missing key and partition columns; the frame itself is made later
+    if operation is Operation.BULK_INSERT:
+        check_sort_columns(rows.schema, opts)
+    check_partial(config, operation, opts, rows.columns)
+    table = _table_columns(client)
+    schema = write_schema(rows, None if table is None else table.schema, config, opts, operation)
+    planned_on = None if table is None else table.recorded
+    job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema, planned_on)
+    job.context("")  # refuses codecs and sizes that cannot be
+    _ = job.bucketing  # and buckets
+    if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and combines(job):
+        batch_order(spark_schema(remove_meta_columns(schema)), merging)  # and ordering columns that are missing
+    return job
+
+
+def _table_columns(client: TableMetaClient | None) -> TableSchema | None:
+    found = None if client is None else table_schema(PinnedTable.of(client))
+    if found is not None and found.has_history:
+        raise UnsupportedTableError(
+            "the table keeps a history of its schemas (schema-on-read evolution), which a write would have to go on "
+            "with; that is not supported yet. The table can be read"
+        )
+    return found
+
+
+def _run(job: WriteJob) -> WriteResult:
+    if job.operation is Operation.DELETE_PARTITION:
+        return delete_partitions(job)
+    if job.bucketing is not None:
+        return write_buckets(job)
+    if job.operation is Operation.BULK_INSERT:
+        return bulk_insert(job)
+    return write_groups(job)

@@ -1,0 +1,46 @@
+"""Operation delete_partition: replaces all file groups of partitions, without touching a file."""
+
+from __future__ import annotations
+
+from pyhudi.config import options
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
+from pyhudi.spark.keys.key_generator import with_keys
+from pyhudi.spark.spark_errors import spark_errors
+from pyhudi.spark.write.consistent_bucket_routing import check_not_consistent
+from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
+from pyhudi.write.write_operations import match_partitions, replaced_groups, type_name
+from pyhudi.write.write_result import WriteResult
+
+
+def delete_partitions(job: WriteJob) -> WriteResult:
+    """Drop the partitions that `hoodie.datasource.write.partitions.to.delete` names (`*` stands for any text), or,
+    when it names none, those of the input's rows.
+
+    Raises:
+        UnsupportedTableError: the table has consistent hashing.
+        ConflictError: another writer was faster.
+    """
+    assert job.client is not None
+    check_not_consistent(job.storage, job.operation.value)
+    wanted = job.opts.text(options.PARTITIONS_TO_DELETE)
+    exact = [] if wanted else _partitions_of(job)
+    with job.transaction() as tx:
+        tx.to_inflight(CommitMetadata(type_name(job.operation)))
+        view = FileSystemView.load(PinnedTable(job.storage, job.config, tx.active))
+        partitions = match_partitions(wanted, view.partitions) if wanted else exact
+        slices = view.latest_slices()
+        replaced = replaced_groups(slices, partitions)
+        stats = WRITE_STAT_SCHEMA.empty_table()
+        index = job.index_delta(tx, KeyChanges(stats, slices, replaced))
+        return job.commit(tx, job.metadata(stats, replaced), index)
+
+
+def _partitions_of(job: WriteJob) -> list[str]:
+    """The partition paths of the input's rows. Runs a Spark job."""
+    with spark_errors(job.df, job.spec):
+        rows = with_keys(job.df, job.spec, "").select(PARTITION_PATH).distinct().collect()
+    return [row[PARTITION_PATH] for row in rows]

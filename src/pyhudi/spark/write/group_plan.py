@@ -1,0 +1,315 @@
+"""Plans writes that go by file group: the tagged rows of a job, and what is to be written where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.config import options
+from pyhudi.config.enums import DuplicatePolicy, IndexType, MergeMode, Operation, TableType
+from pyhudi.errors import ConflictError, RecordKeyError
+from pyhudi.keygen import KeySpec
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.execution.cached_frames import Cached
+from pyhudi.spark.execution.slice_tasks import parallelism
+from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
+from pyhudi.spark.keys.deduplication import dedupe_in_tasks, mark_deletes, numbered
+from pyhudi.spark.keys.key_generator import with_keys
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.lookup.tagging import KeyLookup, tag, untagged, untagged_batch
+from pyhudi.spark.write.partition_plan import (
+    PartitionUpsertPlan,
+    base_files,
+    count_partitions,
+    is_cheaper,
+    supports_partition_lookup,
+)
+from pyhudi.spark.write.row_changes import keyed_changes, placed_changes
+from pyhudi.spark.write.row_routing import count_rows
+from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.transaction.clustering_updates import allows_updates
+from pyhudi.transaction.conflict_resolution import PENDING_SCHEMA, pending_clustering_groups, pending_compaction_groups
+from pyhudi.transaction.plan_basis import PlanBasis
+from pyhudi.write.file_group_keys import in_groups
+from pyhudi.write.location_columns import FILE_ID
+from pyhudi.write.log_settings import LOG_SLICES_SCHEMA, appended_groups, log_slices
+from pyhudi.write.partition_upsert import PartitionLookup
+from pyhudi.write.planning.existing_files import LogContents
+from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, average_record_size, smallest_files
+from pyhudi.write.planning.workload_profile import Workload, plan_workload
+from pyhudi.write.write_checks import check_log_free
+from pyhudi.write.write_settings import sizing
+
+_SIZE_HISTORY = 5
+"""Commits that are asked for the size of records, as the original does."""
+_UPDATES = frozenset({Operation.UPSERT, Operation.DELETE})
+_FILLS = frozenset({Operation.UPSERT, Operation.INSERT})
+
+RECORD_INDEXES = frozenset({IndexType.RECORD_INDEX, IndexType.GLOBAL_RECORD_LEVEL_INDEX, IndexType.RECORD_LEVEL_INDEX})
+"""Indexes that are a partition of the metadata table."""
+_STAY = {
+    options.SIMPLE_UPDATE_PARTITION_PATH.key: False,
+    options.BLOOM_UPDATE_PARTITION_PATH.key: False,
+    options.RECORD_INDEX_UPDATE_PARTITION_PATH.key: False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """``rows`` are tagged, and cheap to evaluate thanks to ``cached``; ``slices`` are the file groups as the plan saw
+    them, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``seen`` is what the plan was made on; ``records``: the
+    record index in which keys were looked up; ``by_key``: rows have file groups, but no positions.
+    """
+
+    rows: DataFrame
+    workload: Workload
+    slices: pa.Table
+    logs: pa.Table
+    seen: PlanBasis
+    cached: Cached
+    records: RecordIndex | None = None
+    by_key: bool = False
+
+
+def plan_groups(
+    job: WriteJob, active: ActiveTimeline | None, instant: str = "", *, seek: bool = True
+) -> GroupPlan | PartitionUpsertPlan:
+    """Key the rows of a job, and merge, tag and count them unless the tasks that write them can do that (*seek*: they
+    may). Runs Spark jobs; rows stay cached until ``cached`` of the plan is released.
+
+    ``active`` is what the plan is made on, file slices and pending table services alike (None: there is no table yet);
+    ``instant`` is needed for generated keys.
+
+    Raises:
+        RecordKeyError: keys are missing, or there already although duplicates are to fail.
+        ConflictError: a file group to be changed waits for its clustering.
+        UnsupportedTableError: a file group of a copy-on-write table has log files.
+    """
+    slices, clustering, compaction = SLICE_SCHEMA.empty_table(), *2 * [PENDING_SCHEMA.empty_table()]
+    merge_on_read = job.config.table_type is TableType.MERGE_ON_READ
+    logged = LogContents()
+    basis = PlanBasis.of(None if active is None else active.timeline)
+    if active is not None:
+        slices = job.slices(active)
+        clustering, compaction = pending_clustering_groups(active), pending_compaction_groups(active)
+        logged = _log_contents(job, active, slices)
+    busy = pa.concat_tables([clustering, compaction])
+    refused = clustering.slice(0, 0) if allows_updates(job.opts) else clustering
+    files = sizing(job.opts, job.config.base_file_format)
+    small = SMALL_FILES_SCHEMA.empty_table()
+    # a record with some of its columns cannot be merged with others into a base file
+    partial = job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA)
+    if job.operation in _FILLS and files.small_file_limit and not partial:
+        small = _small_files(slices, busy, files.small_file_limit)
+        if merge_on_read:
+            small = smallest_files(small, job.opts.get_typed(options.SMALL_FILE_GROUP_CANDIDATES))
+    cached = Cached()
+    try:
+        records = record_index_of(job)
+        rows = _keyed(job, instant)
+        record_size = average_record_size(_write_history(active), files)
+        ratio = job.opts.get_typed(options.FILL_RATIO)
+        deletes = job.operation is Operation.DELETE
+        if seek and job.changes is None and supports_partition_lookup(job, slices, logged, clustering):
+            rows = cached.add(numbered(rows) if combines(job) else rows)
+            partitions = count_partitions(rows, slices)
+            most = job.opts.get_typed(options.INDEX_TASK_ROWS)
+            if is_cheaper(partitions, job.config.table_type, parallelism(rows.sparkSession), most):
+                bases = base_files(slices, partitions)
+                dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if combines(job) else None
+                sought = PartitionLookup(bases, small, files, record_size, ratio, dedupes)
+                logs = LOG_SLICES_SCHEMA.empty_table()
+                if merge_on_read:
+                    logs = log_slices(bases, slices, compaction, named_by_slice=job.config.version < 8)
+                return PartitionUpsertPlan(rows, partitions, sought, slices, logs, basis, cached)
+        placed = job.changes is not None and job.changes.placed
+        if placed:
+            rows = _placed(job, cached.add(rows), slices, small, cached, logged, records)
+        else:
+            rows = _tagged(job, rows, slices, small, cached, logged, records)
+        counts = count_rows(rows)
+        _check_duplicates(job, counts)
+        workload = plan_workload(counts, slices, small, files, record_size, logs=merge_on_read, fill_ratio=ratio)
+        _check_slices(slices, refused, workload, merge_on_read=merge_on_read)
+        logs = LOG_SLICES_SCHEMA.empty_table()
+        if merge_on_read:
+            by_slice = job.config.version < 8
+            logs = log_slices(appended_groups(workload), slices, compaction, named_by_slice=by_slice)
+        by_key = placed or records is not None  # file groups are known, not rows in them
+        return GroupPlan(rows, workload, slices, logs, basis, cached, records, by_key)
+    except BaseException:
+        cached.release()
+        raise
+
+
+def _keyed(job: WriteJob, instant: str) -> DataFrame:
+    """The rows with keys and delete marks."""
+    if job.changes is not None:
+        return keyed_changes(job, instant)
+    rows = with_keys(job.df, job.spec, instant)
+    deletes = job.operation is Operation.DELETE
+    if deletes:
+        rows = keys_only(rows, job.spec)
+    return mark_deletes(rows, job.merging, every_row=deletes)
+
+
+def _placed(
+    job: WriteJob,
+    rows: DataFrame,
+    slices: pa.Table,
+    small: pa.Table,
+    cached: Cached,
+    logged: LogContents,
+    records: RecordIndex | None,
+) -> DataFrame:
+    """Changes of rows at their places, with new records looked up unless their keys are known to be new."""
+    assert job.changes is not None
+    own = [name for name in rows.columns if name != FILE_ID]
+    known = placed_changes(rows.where(F.col(FILE_ID).isNotNull()), slices)
+    added = rows.where(F.col(FILE_ID).isNull()).select(*(quoted([name]) for name in own))
+    if job.changes.new_keys or job.spec.auto_keys:
+        found = untagged(added)
+        if combines(job) and not job.spec.auto_keys:
+            added = cached.add(added)
+            found = untagged_batch(added, job.spec, job.merging, cached.add, combine=True, global_keys=job.global_keys)
+        return known.unionByName(found)
+    if job.operation is Operation.DELETE:
+        return known
+    return known.unionByName(_tagged(job, added, slices, small, cached, logged, records))
+
+
+def _tagged(
+    job: WriteJob,
+    rows: DataFrame,
+    slices: pa.Table,
+    small: pa.Table,
+    cached: Cached,
+    logged: LogContents,
+    records: RecordIndex | None,
+) -> DataFrame:
+    """Keyed rows, duplicates merged as the options say, with the place of every key that the table has."""
+    deletes = job.operation is Operation.DELETE
+    combine = combines(job)
+    policy = duplicate_policy(job)
+    if job.operation is Operation.INSERT and not job.opts.get_typed(options.MERGE_ALLOW_DUPLICATE_ON_INSERTS):
+        if policy is DuplicatePolicy.NONE:
+            # keys are looked for only in the files that the new records may go to
+            slices = slices.filter(in_groups(slices, small))
+    elif job.operation not in _UPDATES and policy is DuplicatePolicy.NONE:
+        slices = slices.slice(0, 0)
+    if job.client is None or not slices.num_rows:
+        return untagged_batch(
+            *(cached.add(rows), job.spec, job.merging, cached.add),
+            combine=combine,
+            global_keys=job.global_keys,
+            hard_deletes=deletes,
+        )
+    # a record that is not to be inserted again does not move to another partition either
+    opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
+    stays = not job.global_keys and policy is DuplicatePolicy.NONE
+    emptied = stays and logged.deletes
+    lookup = KeyLookup(job.client, job.spec, job.merging, opts, logged.new_keys, stays, emptied, records)
+    rows = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
+    return rows.where(F.col(FILE_ID).isNull()) if policy is DuplicatePolicy.DROP else rows
+
+
+def record_index_of(job: WriteJob) -> RecordIndex | None:
+    """The record index that the write looks keys up in; None: in the table's files, or it looks none up."""
+    kind = job.opts.get_typed(options.INDEX_TYPE)
+    looks_up = job.operation in _UPDATES or duplicate_policy(job) is not DuplicatePolicy.NONE
+    if job.client is None or kind not in RECORD_INDEXES or not looks_up:
+        return None
+    return RecordIndex.open(job.client, partitioned=not kind.is_global)
+
+
+def keys_only(rows: DataFrame, spec: KeySpec) -> DataFrame:
+    """Select the key, and the columns that it is made of, of records to be deleted."""
+    tops = dict.fromkeys(name if name in rows.columns else name.split(".")[0] for name in spec.record_fields)
+    return rows.select(*(quoted([name]) for name in tops), RECORD_KEY, PARTITION_PATH)
+
+
+def combines(job: WriteJob) -> bool:
+    """Return whether rows of one key are merged before they are written; rows that have their places never are."""
+    option = {
+        Operation.UPSERT: options.COMBINE_BEFORE_UPSERT,
+        Operation.DELETE: options.COMBINE_BEFORE_DELETE,
+    }.get(job.operation, options.COMBINE_BEFORE_INSERT)
+    return job.opts.get_typed(option) or duplicate_policy(job) is DuplicatePolicy.DROP
+
+
+def duplicate_policy(job: WriteJob) -> DuplicatePolicy:
+    """Return the handling of records of an insert whose keys the table has."""
+    if job.operation is not Operation.INSERT:
+        return DuplicatePolicy.NONE
+    if job.opts.get_typed(options.INSERT_DROP_DUPLICATES):
+        return DuplicatePolicy.DROP
+    return job.opts.get_typed(options.INSERT_DUP_POLICY)
+
+
+def _log_contents(job: WriteJob, active: ActiveTimeline, slices: pa.Table) -> LogContents:
+    """Log contents that a lookup has to read: keys that base files do not hold, and the stored version of a record
+    where that decides whether the incoming one moves to another partition or is a duplicate."""
+    policy = duplicate_policy(job)
+    if job.operation not in _UPDATES and policy is DuplicatePolicy.NONE:
+        return LogContents()
+    logged = _logged(slices)
+    if not logged.num_rows:
+        return LogContents()
+    if job.global_keys or policy is not DuplicatePolicy.NONE:
+        return LogContents(new_keys=True)
+    found = LogContents.of(active, logged)
+    # a merger of the user's may delete what no write has deleted
+    return replace(found, deletes=found.deletes or job.merging.mode is MergeMode.CUSTOM)
+
+
+def _check_duplicates(job: WriteJob, counts: pa.Table) -> None:
+    if duplicate_policy(job) is not DuplicatePolicy.FAIL:
+        return
+    found = pc.sum(counts.filter(pc.is_valid(counts["file_id"]))["rows"]).as_py()
+    if found:
+        raise RecordKeyError(
+            f"the table has the keys of {found:,} records already, and {options.INSERT_DUP_POLICY.key}=fail; nothing "
+            "was written. Use upsert to update them, or the policy drop to leave them out"
+        )
+
+
+def _small_files(slices: pa.Table, busy: pa.Table, limit: int) -> pa.Table:
+    """Base files that may take more records (SMALL_FILES_SCHEMA): below the limit, without logs, in nobody's plan."""
+    fits = pc.and_kleene(pc.less(slices["base_size"], limit), pc.equal(pc.list_value_length(slices["log_paths"]), 0))
+    found = slices.filter(fits).select(["partition", "file_id", "base_path", "base_size"])
+    free = found.filter(pc.invert(in_groups(found, busy)))
+    return free.rename_columns(SMALL_FILES_SCHEMA.names).cast(SMALL_FILES_SCHEMA).sort_by("file_id")
+
+
+def _check_slices(slices: pa.Table, clustering: pa.Table, workload: Workload, *, merge_on_read: bool) -> None:
+    touched = workload.groups.filter(pc.is_valid(workload.groups["base_path"]))
+    if not merge_on_read:
+        check_log_free(pc.sum(in_groups(touched, _logged(slices))).as_py() or 0)
+    waiting = touched.filter(in_groups(touched, clustering))
+    if waiting.num_rows:
+        first = waiting.slice(0, 1).to_pylist()[0]
+        raise ConflictError(
+            f"{waiting.num_rows} file groups to be changed wait for a clustering that is planned (first: "
+            f"{first['file_id']!r} in partition {first['partition']!r}); run the clustering, or roll its plan back"
+        )
+
+
+def _logged(slices: pa.Table) -> pa.Table:
+    """Slices with log files."""
+    return slices.filter(pc.greater(pc.list_value_length(slices["log_paths"]), 0))
+
+
+def _write_history(active: ActiveTimeline | None) -> Iterator[pa.Table]:
+    """Write stats of the base files of the newest commits."""
+    if active is None:
+        return
+    for instant in list(reversed(list(active.timeline.writes().completed())))[:_SIZE_HISTORY]:
+        stats = active.commit_metadata(instant).stats
+        yield stats.filter(pc.is_null(stats["logFiles"]))

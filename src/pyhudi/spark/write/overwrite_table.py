@@ -1,0 +1,83 @@
+"""The save mode overwrite: a new table in place of an old one.
+
+The original deletes the old table and then writes the new one, so that a write that fails leaves nothing. Here the new
+files are written first, beside the old ones and invisible, under a replacecommit on the old table's timeline; then the
+tables are exchanged (`pyhudi.transaction.table_replacement`). Who is reading the old table reads on: its files stay.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pyhudi.config.enums import BucketEngine, Operation
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.spark_errors import spark_errors
+from pyhudi.spark.write.bucket_writer import keep_counts, write_bucketed
+from pyhudi.spark.write.bulk_insert import write_new_files
+from pyhudi.spark.write.consistent_bucket_routing import refuse_replacing
+from pyhudi.spark.write.group_plan import plan_groups
+from pyhudi.spark.write.group_writer import write_planned
+from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
+from pyhudi.timeline.instant import Action
+from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.overwrite_compatibility import Remains, remains_of
+from pyhudi.transaction.table_replacement import replace_table
+from pyhudi.transaction.transaction import Transaction
+from pyhudi.write.write_operations import type_name
+from pyhudi.write.write_result import WriteResult
+
+
+def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
+    """Write a job's rows as a new table in place of the table ``old``. The job has no client: to it, there is no table.
+
+    A failure while the rows are written leaves the old table as it was.
+
+    Raises:
+        UnsupportedTableError: the new table is to have consistent hashing.
+        ConflictError: another writer was faster.
+    """
+    if job.bucketing is not None and job.bucketing.engine is BucketEngine.CONSISTENT_HASHING:
+        refuse_replacing("the save mode overwrite")
+    before = table_schema(PinnedTable.of(old))
+    columns = pa.schema([]) if before is None else before.schema
+    remains = remains_of(old.config, columns, job.config, job.schema)
+    plan = None
+    try:
+        by_groups = job.operation is not Operation.BULK_INSERT and job.bucketing is None
+        if by_groups and not job.spec.auto_keys:
+            with spark_errors(job.df, job.spec):
+                plan = plan_groups(job, None)
+        stats_reader = SparkFileStatsReader(job.df.sparkSession)
+        begun = Transaction.begin(old, Action.REPLACE_COMMIT, type_name(job.operation), job.opts, stats_reader)
+        with begun as tx, spark_errors(job.df, job.spec):
+            if job.bucketing is not None:
+                tx.to_inflight(CommitMetadata(type_name(job.operation)))
+                stats = write_bucketed(job, tx.instant, SLICE_SCHEMA.empty_table(), None)
+            elif job.operation is Operation.BULK_INSERT:
+                tx.to_inflight(None)
+                stats = write_new_files(job, tx.instant)
+            else:
+                plan = plan or plan_groups(job, None, tx.instant)
+                tx.to_inflight(CommitMetadata(type_name(job.operation)))
+                stats = write_planned(job, plan, tx.instant)
+            return _replace(job, tx, stats, remains)
+    finally:
+        if plan is not None:
+            plan.cached.release()
+
+
+def _replace(job: WriteJob, tx: Transaction, stats: pa.Table, remains: Remains) -> WriteResult:
+    outcome, metadata = replace_table(tx, job.config, job.metadata(stats), lambda: keep_counts(job), remains)
+    if isinstance(outcome, Conflicted):
+        raise outcome.error()
+    assert metadata.replaced is not None
+    done = outcome.instant
+    written = stats.select(WRITE_STAT_SCHEMA.names)
+    return WriteResult(
+        job.storage.uri(), type_name(job.operation), done.requested, done.completion, True, written, metadata.replaced
+    )

@@ -1,0 +1,164 @@
+"""Plans of upserts and deletes whose rows are sent by partition, and find their places in the tasks that write.
+
+All that is asked of the rows before is how many there are in each partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.config import options
+from pyhudi.config.enums import IndexType, Operation, TableType
+from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
+from pyhudi.schema.meta_fields import PARTITION_PATH
+from pyhudi.spark.execution.cached_frames import Cached
+from pyhudi.spark.execution.driver_frames import small_frame
+from pyhudi.spark.execution.slice_tasks import parallelism
+from pyhudi.spark.execution.task_placement import place
+from pyhudi.spark.keys.deduplication import POSITION
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.transaction.plan_basis import PlanBasis
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
+from pyhudi.write.partition_upsert import BASES_SCHEMA, PartitionLookup
+from pyhudi.write.planning.existing_files import LogContents
+
+_WITHOUT_KEYS = frozenset({FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS})
+"""Partitions of the metadata table that are kept up to date without knowing which keys a write has found."""
+
+_MOST_BYTES = 1 << 30
+"""Most bytes of one partition's base files."""
+_SHORT, _BALANCED = 2.0, 1.5
+"""Seconds of a task that do not matter, and how many times its share of all work the longest task may take."""
+_SEARCHED, _WRITTEN, _REWRITTEN = 200e6, 400e3, 30e6
+"""Throughput of a core per second: bytes of base files whose keys are searched, rows written to log files, bytes of
+base files rewritten. Rough: they only tell small partitions from large ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionUpsertPlan:
+    """``rows`` have keys, and are cheap to evaluate thanks to ``cached``; ``partitions`` (partition, rows, bytes
+    of base files) is what they touch. ``slices`` are the file groups as the plan saw them, ``logs``
+    (LOG_SLICES_SCHEMA) those that may get log files; ``seen`` is what it was made on."""
+
+    rows: DataFrame
+    partitions: pa.Table
+    sought: PartitionLookup
+    slices: pa.Table
+    logs: pa.Table
+    seen: PlanBasis
+    cached: Cached
+
+
+def supports_partition_lookup(
+    job: WriteJob, slices: pa.Table, logged: LogContents, pending_clustering: pa.Table
+) -> bool:
+    """Return True if the tasks of a write can find the places of its rows by the record keys of base files alone, each
+    in its own partition, and whether there are partitions of the table that are small enough for it."""
+    return (
+        job.client is not None
+        and job.operation in (Operation.UPSERT, Operation.DELETE)
+        and job.opts.get_typed(options.INDEX_TYPE) is IndexType.SIMPLE
+        and job.opts.get_typed(options.INDEX_TASK_ROWS) > 0
+        and job.config.populate_meta_fields
+        and not job.spec.auto_keys
+        and not job.opts.is_set(options.PARTIAL_UPDATE_SCHEMA)
+        and not (logged.new_keys or logged.deletes)
+        and not pending_clustering.num_rows
+        and without_key_indexes(job.client.config.metadata_partitions)
+        and slices.num_rows > 0
+        and _by_type(job.config, slices)
+        and bool(pc.any(pc.less_equal(_sizes(slices)["size"], _MOST_BYTES)).as_py())
+    )
+
+
+def without_key_indexes(partitions: AbstractSet[str] | tuple[str, ...]) -> bool:
+    """Return True if no partition of the metadata table has to be told about single keys."""
+    return set(partitions) <= _WITHOUT_KEYS
+
+
+def count_partitions(rows: DataFrame, slices: pa.Table) -> pa.Table:
+    """Rows by partition path, with the size of the partition's base files. Runs a Spark job."""
+    found = rows.groupBy(PARTITION_PATH).count().collect()
+    counts = pa.table(
+        {"partition": pa.array([r[0] for r in found], pa.string()), "rows": pa.array([r[1] for r in found], pa.int64())}
+    )
+    sizes = _sizes(slices)
+    at = pc.index_in(counts["partition"].combine_chunks(), value_set=sizes["partition"].combine_chunks())
+    return counts.append_column("size", pc.fill_null(sizes["size"].combine_chunks().take(at), 0))
+
+
+def is_cheaper(partitions: pa.Table, table_type: TableType, cores: int, most_rows: int) -> bool:
+    """Return True if one task for each partition (`count_partitions`) does not take much longer than all cores
+    together, and none has more than ``most_rows`` rows."""
+    if not partitions.num_rows:
+        return False
+    rows, size = (partitions[name].to_numpy().astype(np.float64) for name in ("rows", "size"))
+    if rows.max() > most_rows or size.max() > _MOST_BYTES:
+        return False
+    seconds = _seconds(rows, size, table_type)
+    return bool(seconds.max() <= max(_SHORT, _BALANCED * seconds.sum() / cores))
+
+
+def base_files(slices: pa.Table, partitions: pa.Table) -> pa.Table:
+    """The base files (BASES_SCHEMA) of some partitions."""
+    keep = pc.and_(
+        pc.is_valid(slices["base_path"]), pc.is_in(slices["partition"], partitions["partition"].combine_chunks())
+    )
+    return slices.filter(keep).select(BASES_SCHEMA.names).cast(BASES_SCHEMA).combine_chunks()
+
+
+def by_partition(plan: PartitionUpsertPlan, most_tasks: int) -> DataFrame:
+    """The rows at the tasks of their partitions, in the order in which they came, without places."""
+    partitions = plan.partitions
+    rows, size = (partitions[name].to_numpy().astype(np.float64) for name in ("rows", "size"))
+    # placed by time, in bytes of what is rewritten in that time
+    work = (_seconds(rows, size, TableType.COPY_ON_WRITE) * _REWRITTEN).astype(np.int64)
+    keys, tasks = place(work, most_tasks, fewest=min(most_tasks, len(work), parallelism(plan.rows.sparkSession)))
+    where = pa.table([partitions["partition"], pa.array(keys, pa.int32())], names=[PARTITION_PATH, TASK])
+    own = [quoted([name]) for name in plan.rows.columns]
+    found = plan.rows.join(F.broadcast(small_frame(plan.rows.sparkSession, where)), PARTITION_PATH, "left").select(
+        *own,
+        F.lit("").alias(FILE_ID),
+        F.lit(None).cast("string").alias(BASE_PATH),
+        F.lit(None).cast("bigint").alias(ROW),
+        TASK,
+    )
+    order = [PARTITION_PATH, *([POSITION] if POSITION in plan.rows.columns else [])]
+    return found.repartition(tasks, TASK).sortWithinPartitions(*order)
+
+
+def _by_type(config: TableConfig, slices: pa.Table) -> bool:
+    """True if a table of its type and version can do without a profile in the inflight file. In version 6 log files
+    bear the instant of their slice: should the markers be lost, the profile alone says which a dead writer wrote."""
+    if config.table_type is TableType.MERGE_ON_READ:
+        return config.version >= 8
+    return not _logs(slices)
+
+
+def _logs(slices: pa.Table) -> int:
+    """Number of log files."""
+    return int(pc.sum(pc.list_value_length(slices["log_paths"])).as_py() or 0)
+
+
+def _sizes(slices: pa.Table) -> pa.Table:
+    """Bytes of base files by partition: the columns partition and size."""
+    summed = slices.group_by("partition").aggregate([("base_size", "sum")])
+    return pa.table([summed["partition"], pc.fill_null(summed["base_size_sum"], 0)], names=["partition", "size"])
+
+
+def _seconds(
+    rows: npt.NDArray[np.float64], size: npt.NDArray[np.float64], table_type: TableType
+) -> npt.NDArray[np.float64]:
+    """Estimated seconds for which a core is busy with each partition."""
+    found = rows / _WRITTEN + size / _SEARCHED
+    return found + size / _REWRITTEN if table_type is TableType.COPY_ON_WRITE else found

@@ -1,0 +1,94 @@
+"""Routing of tagged rows to the tasks that write their file groups.
+
+The driver knows a count per partition and file group, nothing else of the rows. From it the groups are laid out over
+tasks (`placement`); two small tables, broadcast to the rows, say which task writes a group and which groups the new
+records of a partition go to.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.execution.driver_frames import small_frame
+from pyhudi.spark.execution.task_placement import place
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.write.file_group_keys import group_keys
+from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
+from pyhudi.write.planning.small_files import slots
+from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, Workload
+
+_SLOTS, _UPDATE_TASK = "_pyhudi_slots", "_pyhudi_update_task"
+_IDS, _PATHS, _TASKS = "_pyhudi_bucket_ids", "_pyhudi_bucket_paths", "_pyhudi_bucket_tasks"
+
+_TASK_ROWS = 100_000
+"""Number of rows from which on another task pays, whatever is written."""
+
+
+def count_rows(tagged: DataFrame) -> pa.Table:
+    """Count the rows of a tagged frame by partition and file group (COUNTS_SCHEMA). Runs a Spark job."""
+    counts = tagged.groupBy(PARTITION_PATH, FILE_ID, BASE_PATH).count().collect()
+    columns = [[row[i] for row in counts] for i in range(4)]
+    return pa.Table.from_arrays(
+        [pa.array(c, f.type) for c, f in zip(columns, COUNTS_SCHEMA, strict=True)], schema=COUNTS_SCHEMA
+    )
+
+
+def route(tagged: DataFrame, workload: Workload, max_tasks: int) -> DataFrame:
+    """Assign every row to its file group and move it to the group's task, sorted by group and row position."""
+    groups = workload.groups
+    # log files are small, but their rows have to be encoded
+    fewest = min(max_tasks, groups.num_rows, -(-(pc.sum(groups["rows"]).as_py() or 0) // _TASK_ROWS))
+    keys, tasks = place(groups["size"].to_numpy().astype(np.int64), max_tasks, fewest=max(1, fewest))
+    groups = groups.append_column("task", pa.array(keys, pa.int32()))
+    spark = tagged.sparkSession
+    rows = tagged
+    file_id, base_path, task = F.col(FILE_ID), F.col(BASE_PATH), F.lit(None).cast("int")
+    if workload.updates.num_rows:
+        rows = rows.join(F.broadcast(_update_tasks(spark, workload.updates, groups)), [PARTITION_PATH, FILE_ID], "left")
+        task = F.col(_UPDATE_TASK)
+    if workload.buckets.num_rows:
+        rows = rows.join(F.broadcast(_insert_routes(spark, workload.buckets, groups)), PARTITION_PATH, "left")
+        slot = F.pmod(F.xxhash64(RECORD_KEY), F.size(_SLOTS)).cast("int")
+        bucket = F.element_at(_SLOTS, slot + 1)
+        # a record with a place keeps it; coalesce evaluates the lookup for new records only
+        task = F.coalesce(task, F.element_at(_TASKS, bucket))
+        base_path = F.when(file_id.isNull(), F.element_at(_PATHS, bucket)).otherwise(base_path)
+        file_id = F.coalesce(file_id, F.element_at(_IDS, bucket))
+    placed = {FILE_ID: file_id, BASE_PATH: base_path}
+    names = [name for name in tagged.columns if name not in placed]
+    rows = rows.select(*(quoted([name]) for name in names), *(c.alias(n) for n, c in placed.items()), task.alias(TASK))
+    moved = rows.repartition(tasks, TASK)
+    return moved.sortWithinPartitions(PARTITION_PATH, FILE_ID, F.col(ROW).asc_nulls_last())
+
+
+def _update_tasks(spark: SparkSession, updates: pa.Table, groups: pa.Table) -> DataFrame:
+    joined = updates.select(["partition", "file_id"]).join(groups, ["partition", "file_id"], join_type="inner")
+    return small_frame(
+        spark, joined.select(["partition", "file_id", "task"]).rename_columns([PARTITION_PATH, FILE_ID, _UPDATE_TASK])
+    )
+
+
+def _insert_routes(spark: SparkSession, buckets: pa.Table, groups: pa.Table) -> DataFrame:
+    """One row per partition: its buckets, and the lookup table from a hash to one of them (counted from 1)."""
+    at = pc.index_in(group_keys(buckets), value_set=group_keys(groups))
+    tasks = groups["task"].combine_chunks().take(at)
+    rows = buckets["rows"].to_numpy()
+    runs = pc.run_end_encode(buckets["partition"].combine_chunks())
+    ends = runs.run_ends.cast(pa.int32())
+    bounds = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    lookup = [slots(rows[start:end]) + 1 for start, end in pairwise(bounds.to_pylist())]
+    data = {
+        PARTITION_PATH: runs.values,
+        _SLOTS: pa.array(lookup, pa.list_(pa.int32())),
+        _IDS: pa.ListArray.from_arrays(bounds, buckets["file_id"].combine_chunks()),
+        _PATHS: pa.ListArray.from_arrays(bounds, buckets["base_path"].combine_chunks()),
+        _TASKS: pa.ListArray.from_arrays(bounds, tasks),
+    }
+    return small_frame(spark, pa.table(data))

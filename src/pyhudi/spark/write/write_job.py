@@ -1,0 +1,199 @@
+"""Write job: the input of a write before it begins, and the steps that all kinds of writes share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import Operation
+from pyhudi.errors import HudiError
+from pyhudi.index.bucket_index import Bucketing
+from pyhudi.keygen import KeySpec
+from pyhudi.metadata.indexes.index_delta import IndexDelta
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
+from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
+from pyhudi.spark.spark_errors import spark_errors
+from pyhudi.storage import Storage
+from pyhudi.table.config.merge_settings import MergeSettings
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
+from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.created_table_removal import remove_empty_table
+from pyhudi.transaction.serializable_reads import ReadSet
+from pyhudi.transaction.transaction import Transaction
+from pyhudi.write.write_context import WriteContext
+from pyhudi.write.write_operations import action_of, type_name
+from pyhudi.write.write_result import WriteResult
+from pyhudi.write.write_settings import write_context
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RowChanges:
+    """How the rows of an UPDATE, DELETE or MERGE differ from those of other writes (`pyhudi.spark.dml.changes`).
+
+    Args:
+        reads: What the statement has read.
+        placed: Rows of the table say which file group they are in.
+        keys_assigned: Columns of the record key may have been assigned, so that keys have to be compared.
+        partition_assigned: The same of partition fields: rows may move to another partition.
+        new_keys: The keys of new records are known not to be in the table.
+    """
+
+    reads: ReadSet
+    placed: bool
+    keys_assigned: bool = False
+    partition_assigned: bool = False
+    new_keys: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WriteJob:
+    """A write that has passed every check that needs no data.
+
+    ``client`` is None while the table does not exist; ``config`` is then what it will be created with. ``df`` has the
+    user's own columns, ``schema`` the columns of the files that are written; ``planned_on`` are the table's columns as
+    they were recorded then (Avro JSON). ``changes``: the rows are changes of rows that were read. ``extra`` is kept in
+    the commit's extra metadata.
+    """
+
+    df: DataFrame
+    storage: Storage
+    client: TableMetaClient | None
+    config: TableConfig
+    merging: MergeSettings
+    opts: Options
+    operation: Operation
+    spec: KeySpec
+    schema: pa.Schema
+    planned_on: str | None = None
+    changes: RowChanges | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def action(self) -> str:
+        """The timeline action of the write."""
+        return action_of(self.operation, self.config.table_type)
+
+    @property
+    def bucketing(self) -> Bucketing | None:
+        """Distribution of rows over buckets; None with another index."""
+        found = Bucketing.of(self.config, self.opts)
+        if found is None or self.client is None:
+            return found
+        completed = [instant.requested for instant in self.client.active_timeline().timeline.completed()]
+        return found.of_table(self.storage, completed)
+
+    @property
+    def global_keys(self) -> bool:
+        """True if two rows of the input with the same key are one record even when they are of different partitions."""
+        return self.opts.get_typed(options.INDEX_TYPE).is_global
+
+    def slices(self, active: ActiveTimeline) -> pa.Table:
+        """The file groups (SLICE_SCHEMA) that the table had at one moment."""
+        return FileSystemView.load(PinnedTable(self.storage, self.config, active)).latest_slices()
+
+    def context(self, instant: str) -> WriteContext:
+        """Return the context of the tasks."""
+        return write_context(self.storage, self.config, self.merging, self.opts, self.operation, instant, self.schema)
+
+    def metadata(self, stats: pa.Table, replaced: pa.Table | None = None) -> CommitMetadata:
+        """Return the metadata of the commit."""
+        return CommitMetadata(type_name(self.operation), stats, self.extra_metadata(), replaced=replaced)
+
+    def extra_metadata(self) -> Mapping[str, str]:
+        """The table's columns, and options that the user wants to have kept with the commit."""
+        prefix = self.opts.get_typed(options.COMMIT_METADATA_KEY_PREFIX)
+        kept = self.opts.with_prefix(prefix) if prefix else {}
+        return {"schema": to_avro(self.schema, self.config.name), **kept, **self.extra}
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Begin the write, on a table that is created if necessary. An error inside rolls it back; a table that was
+        created for this write and stays without any write is removed."""
+        created = self.client is None
+        client = self.client or TableMetaClient.create(self.storage, self.config, self.opts)
+        try:
+            stats_reader = SparkFileStatsReader(self.df.sparkSession)
+            begun = Transaction.begin(client, self.action, type_name(self.operation), self.opts, stats_reader)
+            with begun as tx, spark_errors(self.df, self.spec):
+                self._check_reads(tx)
+                yield tx
+        except BaseException:
+            if created:
+                try:
+                    remove_empty_table(self.storage, self.opts)
+                except HudiError as failure:  # what went wrong first is what the caller has to know
+                    _log.warning("the empty table at %s is left behind: %s", self.storage.uri(), failure)
+            raise
+
+    def _check_reads(self, tx: Transaction) -> None:
+        """Fail before anything is written if another writer has changed what this one read.
+
+        Raises:
+            ConflictError: so it is.
+        """
+        if self.changes is None or self.client is None:
+            return
+        conflict = self.changes.reads.find_conflict(tx.instant, self.client.active_timeline())
+        if conflict is not None:
+            raise conflict.error()
+
+    def index_delta(self, tx: Transaction, changes: KeyChanges) -> IndexDelta | None:
+        """Update the record index with a write (`pyhudi.spark.indexes.record_index.record_index_update.index_delta`);
+        None without one."""
+        spark = self.df.sparkSession
+        return index_delta(spark, self.storage, tx.config, tx.typed_options, tx.instant, changes)
+
+    def commit(self, tx: Transaction, metadata: CommitMetadata, index: IndexDelta | None = None) -> WriteResult:
+        """Publish the write.
+
+        Raises:
+            ConflictError: another writer was faster.
+        """
+        nothing = metadata.stats.num_rows == 0 and not _replaces(metadata)
+        if nothing and not self.opts.get_typed(options.ALLOW_EMPTY_COMMIT):
+            tx.abort()
+            return WriteResult(self.storage.uri(), type_name(self.operation), created_table=self.client is None)
+        if self.client is not None:
+            index = with_other_indexes(self.df.sparkSession, self.client, self.opts, tx, metadata, index)
+        agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
+        reads = None if self.changes is None else self.changes.reads
+        outcome = tx.commit(metadata, planned_on=self.planned_on, agree_on_columns=agree, index=index, reads=reads)
+        if isinstance(outcome, Conflicted):
+            raise outcome.error()
+        return WriteResult(
+            self.storage.uri(),
+            type_name(self.operation),
+            outcome.instant.requested,
+            outcome.completion,
+            self.client is None,
+            metadata.stats.select(WRITE_STAT_SCHEMA.names),
+            metadata.replaced if metadata.replaced is not None else WriteResult("", "").replaced,
+            outcome.warnings,
+        )
+
+
+def _replaces(metadata: CommitMetadata) -> bool:
+    """True if file groups go out of view."""
+    return metadata.replaced is not None and metadata.replaced["file_id"].null_count < metadata.replaced.num_rows
+
+
+def touched_partitions(stats: pa.Table) -> list[str]:
+    """The partition paths that files were written to."""
+    partitions: list[str] = pc.unique(stats["partitionPath"]).to_pylist()
+    return sorted(partitions)

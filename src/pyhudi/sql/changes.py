@@ -1,0 +1,160 @@
+"""INSERT, UPDATE, DELETE and MERGE."""
+
+from __future__ import annotations
+
+from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.cursor import Cursor
+from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, MergeClause, Statement, Update
+
+
+def parse_insert(cursor: Cursor) -> Statement | None:
+    """Parse INSERT; None for what is not an insert into a table."""
+    cursor.expect("INSERT")
+    overwrite = cursor.take("OVERWRITE")
+    if not overwrite and not cursor.take("INTO"):
+        return None
+    table = cursor.take("TABLE")
+    if overwrite and not table and cursor.word() in ("DIRECTORY", "LOCAL"):
+        return None
+    name = cursor.name()
+    partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
+    cursor.take("IF", "NOT", "EXISTS")
+    columns: tuple[str, ...] = ()
+    by_name = cursor.take("BY", "NAME")
+    if cursor.sees("(") and cursor.word(1) not in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "("):
+        columns = tuple(_names(cursor))
+    head = cursor.slice(0, cursor.at)
+    query = cursor.rest()
+    if not query:
+        cursor.fail("a query or VALUES")
+    return Insert(name, query, head, overwrite, partition, columns, by_name)
+
+
+def _names(cursor: Cursor) -> list[str]:
+    cursor.expect("(")
+    found = [cursor.identifier()]
+    while cursor.take(","):
+        found.append(cursor.identifier())
+    cursor.expect(")")
+    return found
+
+
+def parse_partition(cursor: Cursor) -> dict[str, str | None]:
+    """Parse ``(column = value, column)``."""
+    found: dict[str, str | None] = {}
+    cursor.expect("(")
+    while not cursor.take(")"):
+        column = cursor.identifier()
+        found[column] = cursor.until(",") if cursor.take("=") else None
+        if not cursor.take(",") and not cursor.sees(")"):
+            cursor.fail("',' or ')'")
+    return found
+
+
+def _alias(cursor: Cursor, *ends: str) -> str | None:
+    if cursor.take("AS"):
+        return cursor.identifier()
+    return None if cursor.done or cursor.word() in ends else cursor.identifier()
+
+
+def parse_update(cursor: Cursor) -> Update:
+    """Parse UPDATE."""
+    cursor.expect("UPDATE")
+    name = cursor.name()
+    alias = _alias(cursor, "SET")
+    cursor.expect("SET")
+    assigned = _assignments(cursor, "WHERE")
+    where = cursor.rest() if cursor.take("WHERE") else None
+    cursor.finish()
+    return Update(name, assigned, alias, where)
+
+
+def _assignments(cursor: Cursor, *ends: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    while True:
+        column = ".".join(_quoted(part) for part in cursor.name())
+        cursor.expect("=")
+        value = cursor.until(",", *ends)
+        if not value:
+            cursor.fail("a value")
+        if column in found:
+            raise SqlSyntaxError(f"the column {column!r} is assigned twice in: {cursor.text.strip()}")
+        found[column] = value
+        if not cursor.take(","):
+            return found
+
+
+def _quoted(part: str) -> str:
+    return f"`{part}`" if "." in part or "`" in part else part
+
+
+def parse_delete(cursor: Cursor) -> Delete:
+    """Parse DELETE."""
+    cursor.expect("DELETE", "FROM")
+    name = cursor.name()
+    alias = _alias(cursor, "WHERE")
+    where = cursor.rest() if cursor.take("WHERE") else None
+    cursor.finish()
+    return Delete(name, alias, where)
+
+
+def parse_merge(cursor: Cursor) -> Merge:
+    """Parse MERGE."""
+    cursor.expect("MERGE", "INTO")
+    name = cursor.name()
+    alias = _alias(cursor, "USING")
+    cursor.expect("USING")
+    source = cursor.until("ON")
+    cursor.expect("ON")
+    on = cursor.until("WHEN")
+    clauses: list[MergeClause] = []
+    while cursor.take("WHEN"):
+        clauses.append(_clause(cursor))
+    cursor.finish()
+    if not clauses:
+        cursor.fail("WHEN")
+    return Merge(name, alias, source, on, tuple(clauses))
+
+
+def _clause(cursor: Cursor) -> MergeClause:
+    kind = ClauseKind.MATCHED
+    if cursor.take("NOT"):
+        kind = ClauseKind.NOT_MATCHED
+    cursor.expect("MATCHED")
+    if cursor.take("BY", "SOURCE"):
+        if kind is ClauseKind.MATCHED:
+            cursor.fail("NOT MATCHED BY SOURCE")
+        kind = ClauseKind.NOT_MATCHED_BY_SOURCE
+    else:
+        cursor.take("BY", "TARGET")
+    condition = cursor.until("THEN") if cursor.take("AND") else None
+    cursor.expect("THEN")
+    if cursor.take("DELETE"):
+        return MergeClause(kind, "DELETE", condition)
+    if cursor.take("UPDATE"):
+        cursor.expect("SET")
+        values = None if cursor.take("*") else _assignments(cursor, "WHEN")
+        return MergeClause(kind, "UPDATE", condition, values)
+    cursor.expect("INSERT")
+    return MergeClause(kind, "INSERT", condition, None if cursor.take("*") else _inserted(cursor))
+
+
+def _inserted(cursor: Cursor) -> dict[str, str]:
+    columns: list[str] = []
+    cursor.expect("(")
+    while not cursor.take(")"):
+        columns.append(".".join(_quoted(part) for part in cursor.name()))
+        if not cursor.take(",") and not cursor.sees(")"):
+            cursor.fail("',' or ')'")
+    cursor.expect("VALUES")
+    cursor.expect("(")
+    values: list[str] = []
+    while not cursor.take(")"):
+        values.append(cursor.until(","))
+        if not cursor.take(",") and not cursor.sees(")"):
+            cursor.fail("',' or ')'")
+    if len(columns) != len(values):
+        raise SqlSyntaxError(
+            f"INSERT names {len(columns)} columns and has {len(values)} values in: {cursor.text.strip()}"
+        )
+    return dict(zip(columns, values, strict=True))

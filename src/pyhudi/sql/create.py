@@ -1,0 +1,145 @@
+"""CREATE and REPLACE: tables, views, indexes."""
+
+from __future__ import annotations
+
+from pyhudi.sql.cursor import Cursor
+from pyhudi.sql.statements import CreateIndex, CreateTable, CreateView, Query, Statement
+
+PROVIDERS = frozenset({"HUDI", "ORG.APACHE.HUDI", "PYHUDI"})
+
+
+def parse_replace(cursor: Cursor) -> Statement | None:
+    """Parse REPLACE TABLE."""
+    cursor.expect("REPLACE")
+    return _table(cursor, replace=True) if cursor.take("TABLE") else None
+
+
+def parse_create(cursor: Cursor) -> Statement | None:
+    """Parse CREATE TABLE, VIEW or INDEX."""
+    cursor.expect("CREATE")
+    replace = cursor.take("OR", "REPLACE")
+    if cursor.take("TABLE"):
+        return _table(cursor, replace=replace)
+    if not replace and cursor.take("INDEX"):
+        return _index(cursor)
+    temporary = False
+    while cursor.word() in ("GLOBAL", "TEMP", "TEMPORARY"):
+        temporary = True
+        cursor.at += 1
+    return _view(cursor, temporary) if cursor.take("VIEW") else None
+
+
+def _view(cursor: Cursor, temporary: bool) -> CreateView | None:
+    cursor.take("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    cursor.until("AS", "USING")
+    if not cursor.take("AS"):
+        return None  # of a data source, not of a query
+    return CreateView(name, cursor.slice(0, cursor.at), cursor.rest(), temporary)
+
+
+def _table(cursor: Cursor, *, replace: bool) -> Statement | None:
+    if_not_exists = cursor.take("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    if cursor.take("LIKE"):
+        return _like(cursor, name, if_not_exists)
+    columns = cursor.parenthesized() if cursor.sees("(") else ""
+    provider, location, comment = "", None, None
+    partitions: tuple[str, ...] = ()
+    typed = ""
+    properties: dict[str, str] = {}
+    start_of_query = None
+    while not cursor.done:
+        if cursor.take("USING"):
+            provider = ".".join(cursor.name()).upper()
+        elif cursor.word() in ("OPTIONS", "TBLPROPERTIES"):
+            cursor.at += 1
+            properties |= parse_properties(cursor)
+        elif cursor.take("PARTITIONED", "BY"):
+            partitions, typed = _partitions(cursor)
+        elif cursor.take("LOCATION"):
+            location = cursor.string()
+        elif cursor.take("COMMENT"):
+            comment = cursor.string()
+        elif cursor.take("AS") or cursor.word() in ("SELECT", "WITH", "FROM", "VALUES", "("):
+            start_of_query = cursor.at
+            break
+        elif provider in PROVIDERS:
+            cursor.fail("USING, TBLPROPERTIES, PARTITIONED BY, LOCATION, COMMENT or AS")
+        else:
+            cursor.at += 1
+    if provider not in PROVIDERS:
+        if start_of_query is None:
+            return None
+        cursor.at = start_of_query
+        return Query(cursor.rest(), cursor.slice(0, start_of_query))
+    query = None if start_of_query is None else cursor.rest()
+    if typed:
+        columns = f"{columns}, {typed}" if columns else typed
+    return CreateTable(name, columns, query, None, partitions, properties, location, comment, if_not_exists, replace)
+
+
+def _like(cursor: Cursor, name: tuple[str, ...], if_not_exists: bool) -> CreateTable | None:
+    like = cursor.name()
+    properties: dict[str, str] = {}
+    provider, location = "", None
+    while not cursor.done:
+        if cursor.take("USING"):
+            provider = ".".join(cursor.name()).upper()
+        elif cursor.take("TBLPROPERTIES"):
+            properties |= parse_properties(cursor)
+        elif cursor.take("LOCATION"):
+            location = cursor.string()
+        else:
+            return None
+    if provider and provider not in PROVIDERS:
+        return None
+    return CreateTable(name, like=like, properties=properties, location=location, if_not_exists=if_not_exists)
+
+
+def parse_properties(cursor: Cursor) -> dict[str, str]:
+    """Parse properties in parentheses: ``key = value``, ``key value``."""
+    found: dict[str, str] = {}
+    cursor.expect("(")
+    while not cursor.take(")"):
+        key = cursor.key()
+        cursor.take("=")
+        found[key] = cursor.literal()
+        if not cursor.take(",") and not cursor.sees(")"):
+            cursor.fail("',' or ')'")
+    return found
+
+
+def _partitions(cursor: Cursor) -> tuple[tuple[str, ...], str]:
+    """Parse the columns of PARTITIONED BY; those with types are new, and their definitions come back, too."""
+    cursor.expect("(")
+    names: list[str] = []
+    typed: list[str] = []
+    while True:
+        start = cursor.at
+        names.append(cursor.identifier())
+        if cursor.word() not in (",", ")"):
+            cursor.until(",")
+            typed.append(cursor.slice(start, cursor.at))
+        if not cursor.take(","):
+            break
+    cursor.expect(")")
+    return tuple(names), ", ".join(typed)
+
+
+def _index(cursor: Cursor) -> CreateIndex:
+    if_not_exists = cursor.take("IF", "NOT", "EXISTS")
+    index = cursor.identifier()
+    cursor.expect("ON")
+    cursor.take("TABLE")
+    name = cursor.name()
+    using = cursor.identifier().lower() if cursor.take("USING") else None
+    columns: list[str] = []
+    if cursor.take("("):
+        while not cursor.take(")"):
+            columns.append(".".join(cursor.name()))
+            if not cursor.take(",") and not cursor.sees(")"):
+                cursor.fail("',' or ')'")
+    options = parse_properties(cursor) if cursor.take("OPTIONS") else {}
+    cursor.finish()
+    return CreateIndex(index, name, tuple(columns), using, options, if_not_exists)

@@ -1,0 +1,224 @@
+"""A text of SQL as sqlglot's tokens, and a place in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pyhudi.errors import SetupError, SqlSyntaxError
+
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+class NotUnderstoodError(SqlSyntaxError):
+    """A text that is not SQL to sqlglot; Spark may think otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token: sqlglot's name of its kind, its value, and where in the text it begins and ends (inclusive)."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+@cache
+def _spark_dialect() -> Any:
+    try:
+        from sqlglot.dialects import Spark
+    except ImportError as e:
+        raise SetupError("SQL on Hudi tables needs sqlglot: pip install 'pyhudi[sql]'") from e
+    return Spark()
+
+
+# sqlglot leaves the rest of some statements (SHOW, CALL) in one piece, but only at the beginning of a text
+_PREFIX = "( "
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    shift = len(_PREFIX)
+    for found in _spark_dialect().tokenize(_PREFIX + text)[1:]:
+        kind, value, start = found.token_type.name, str(found.text), found.start - shift
+        if kind in ("STRING", "IDENTIFIER") or " " not in value.strip():
+            yield Token(kind, value, start, found.end - shift)
+            continue
+        # keywords of several words
+        written = text[start : found.end - shift + 1]
+        at = 0
+        for word in written.split():
+            at = written.index(word, at)
+            yield Token("VAR", word, start + at, start + at + len(word) - 1)
+            at += len(word)
+
+
+class Cursor:
+    """A place between the tokens of a text.
+
+    Args:
+        text: The SQL.
+
+    Raises:
+        NotUnderstoodError: The text cannot be split into tokens.
+    """
+
+    def __init__(self, text: str) -> None:
+        from sqlglot.errors import SqlglotError
+
+        self.text = text
+        try:
+            found = list(_tokens(text))
+        except SqlglotError as e:
+            raise NotUnderstoodError(str(e)) from e
+        while found and found[-1].kind == "SEMICOLON":
+            found.pop()
+        self.tokens = found
+        self.at = 0
+
+    # --- looking ---------------------------------------------------------------------------------------------------
+
+    @property
+    def done(self) -> bool:
+        """Whether there are no more tokens."""
+        return self.at >= len(self.tokens)
+
+    def word(self, ahead: int = 0) -> str:
+        """Return a coming token in upper case; empty for texts, quoted names and the end."""
+        at = self.at + ahead
+        if at >= len(self.tokens) or self.tokens[at].kind in ("STRING", "IDENTIFIER"):
+            return ""
+        return self.tokens[at].text.upper()
+
+    def sees(self, *words: str) -> bool:
+        """Return whether these words come next."""
+        return all(self.word(number) == word for number, word in enumerate(words))
+
+    def words(self, count: int) -> str:
+        """Return the next few words, for messages."""
+        return " ".join(token.text for token in self.tokens[self.at : self.at + count])
+
+    # --- taking ----------------------------------------------------------------------------------------------------
+
+    def take(self, *words: str) -> bool:
+        """Go on behind these words if they come next."""
+        if not self.sees(*words):
+            return False
+        self.at += len(words)
+        return True
+
+    def expect(self, *words: str) -> None:
+        """Go on behind these words.
+
+        Raises:
+            SqlSyntaxError: Something else comes next.
+        """
+        if not self.take(*words):
+            self.fail(" ".join(words))
+
+    def fail(self, wanted: str) -> None:
+        """Refuse what comes next.
+
+        Raises:
+            SqlSyntaxError: Always.
+        """
+        found = "the end" if self.done else repr(self.tokens[self.at].text)
+        raise SqlSyntaxError(f"expected {wanted} but found {found} in: {self.text.strip()}")
+
+    def identifier(self) -> str:
+        """Take a name, with its backquotes off."""
+        if self.done or self.tokens[self.at].kind in ("STRING", "NUMBER"):
+            self.fail("a name")
+        token = self.tokens[self.at]
+        if token.kind != "IDENTIFIER" and not (token.text[:1].isalnum() or token.text[:1] == "_"):
+            self.fail("a name")
+        self.at += 1
+        return token.text
+
+    def name(self) -> tuple[str, ...]:
+        """Take a name of parts with dots between."""
+        parts = [self.identifier()]
+        while self.take("."):
+            parts.append(self.identifier())
+        return tuple(parts)
+
+    def string(self) -> str:
+        """Take a text in quotes."""
+        if self.done or self.tokens[self.at].kind != "STRING":
+            self.fail("a text in quotes")
+        found = ""
+        while not self.done and self.tokens[self.at].kind == "STRING":  # those side by side are one
+            found += self.tokens[self.at].text
+            self.at += 1
+        return found
+
+    def literal(self) -> str:
+        """Take a text, a number or a word as the text of a property."""
+        if self.done:
+            self.fail("a value")
+        if self.tokens[self.at].kind == "STRING":
+            return self.string()
+        negative = "-" if self.take("-") else ""
+        token = self.tokens[self.at]
+        self.at += 1
+        return negative + token.text
+
+    def key(self) -> str:
+        """Take the key of a property: a text, or words with dots and dashes between."""
+        if self.tokens[self.at].kind == "STRING":
+            return self.string()
+        parts = [self.identifier()]
+        while self.sees(".") or self.sees("-"):
+            parts += [self.tokens[self.at].text, self.tokens[self.at + 1].text]
+            self.at += 2
+        return "".join(parts)
+
+    def until(self, *ends: str) -> str:
+        """Take everything before one of some words, outside of parentheses and CASE … END, or the end of the text;
+        the text of it."""
+        start, depth, cases = self.at, 0, 0
+        while not self.done:
+            word = self.word()
+            if not depth and not cases and word in ends:
+                break
+            if word in _OPENING:
+                depth += 1
+            elif word in _CLOSING:
+                if not depth:
+                    break
+                depth -= 1
+            elif word == "CASE":
+                cases += 1
+            elif word == "END" and cases:
+                cases -= 1
+            self.at += 1
+        return self.slice(start, self.at)
+
+    def parenthesized(self) -> str:
+        """Take what is in parentheses; the text of it."""
+        self.expect("(")
+        inner = self.until()
+        self.expect(")")
+        return inner
+
+    def rest(self) -> str:
+        """Take everything up to the end; the text of it."""
+        start, self.at = self.at, len(self.tokens)
+        return self.slice(start, self.at)
+
+    def slice(self, start: int, end: int) -> str:
+        """Return the text of the tokens from ``start`` to before ``end``."""
+        if start >= end:
+            return ""
+        return self.text[self.tokens[start].start : self.tokens[end - 1].end + 1]
+
+    def finish(self) -> None:
+        """Make sure that nothing comes behind the statement.
+
+        Raises:
+            SqlSyntaxError: Something does.
+        """
+        if not self.done:
+            self.fail("the end of the statement")

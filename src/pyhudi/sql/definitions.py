@@ -1,0 +1,189 @@
+"""Statements that define, show or serve a table."""
+
+from __future__ import annotations
+
+from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.changes import parse_partition
+from pyhudi.sql.create import parse_properties
+from pyhudi.sql.cursor import Cursor
+from pyhudi.sql.statements import (
+    AddColumns,
+    Call,
+    Describe,
+    DropIndex,
+    DropPartitions,
+    DropTable,
+    Name,
+    RefreshIndex,
+    RefreshTable,
+    RenameTable,
+    SetProperties,
+    Show,
+    Statement,
+    Truncate,
+    UnsupportedAlter,
+)
+
+_CONSTANTS: dict[str, object] = {"TRUE": True, "FALSE": False, "NULL": None}
+
+
+def parse_alter(cursor: Cursor) -> Statement | None:
+    """Parse ALTER TABLE."""
+    cursor.expect("ALTER")
+    if not cursor.take("TABLE"):
+        return None
+    name = cursor.name()
+    if cursor.take("SET", "TBLPROPERTIES"):
+        return SetProperties(name, put=parse_properties(cursor))
+    if cursor.take("UNSET", "TBLPROPERTIES"):
+        cursor.take("IF", "EXISTS")
+        return SetProperties(name, remove=_keys(cursor))
+    if cursor.take("RENAME", "TO"):
+        return RenameTable(name, cursor.name())
+    if cursor.take("ADD", "COLUMNS") or cursor.take("ADD", "COLUMN"):
+        columns = cursor.parenthesized() if cursor.sees("(") else cursor.rest()
+        cursor.finish()
+        return AddColumns(name, columns)
+    if cursor.sees("DROP", "PARTITION") or cursor.sees("DROP", "IF", "EXISTS", "PARTITION"):
+        return _drop_partitions(cursor, name)
+    return UnsupportedAlter(name, cursor.words(3))
+
+
+def _keys(cursor: Cursor) -> tuple[str, ...]:
+    cursor.expect("(")
+    found = []
+    while not cursor.take(")"):
+        found.append(cursor.key())
+        if not cursor.take(",") and not cursor.sees(")"):
+            cursor.fail("',' or ')'")
+    return tuple(found)
+
+
+def _drop_partitions(cursor: Cursor, name: Name) -> DropPartitions:
+    cursor.expect("DROP")
+    cursor.take("IF", "EXISTS")
+    found = []
+    while cursor.take("PARTITION"):
+        found.append(parse_partition(cursor))
+        cursor.take(",")
+    cursor.take("PURGE")
+    cursor.finish()
+    return DropPartitions(name, tuple(found))
+
+
+def parse_truncate(cursor: Cursor) -> Truncate:
+    """Parse TRUNCATE TABLE."""
+    cursor.expect("TRUNCATE", "TABLE")
+    name = cursor.name()
+    partition = parse_partition(cursor) if cursor.take("PARTITION") else {}
+    cursor.finish()
+    return Truncate(name, partition)
+
+
+def parse_drop(cursor: Cursor) -> Statement | None:
+    """Parse DROP TABLE or INDEX."""
+    cursor.expect("DROP")
+    if cursor.take("TABLE"):
+        if_exists = cursor.take("IF", "EXISTS")
+        name = cursor.name()
+        purge = cursor.take("PURGE")
+        cursor.finish()
+        return DropTable(name, if_exists, purge)
+    if not cursor.take("INDEX"):
+        return None
+    if_exists = cursor.take("IF", "EXISTS")
+    index = cursor.identifier()
+    name = _on(cursor)
+    return DropIndex(index, name, if_exists)
+
+
+def _on(cursor: Cursor) -> Name:
+    cursor.expect("ON")
+    cursor.take("TABLE")
+    name = cursor.name()
+    cursor.finish()
+    return name
+
+
+def parse_refresh(cursor: Cursor) -> Statement | None:
+    """Parse REFRESH INDEX or TABLE."""
+    cursor.expect("REFRESH")
+    if cursor.take("INDEX"):
+        return RefreshIndex(cursor.identifier(), _on(cursor))
+    return RefreshTable(cursor.name()) if cursor.take("TABLE") else None
+
+
+def parse_show(cursor: Cursor) -> Statement | None:
+    """Parse SHOW of one table."""
+    cursor.expect("SHOW")
+    if cursor.take("PARTITIONS"):
+        name = cursor.name()
+        return Show(name, "PARTITIONS", partition=parse_partition(cursor) if cursor.take("PARTITION") else {})
+    if cursor.take("CREATE", "TABLE"):
+        return Show(cursor.name(), "CREATE TABLE")
+    if cursor.take("TBLPROPERTIES"):
+        name = cursor.name()
+        key = None
+        if cursor.take("("):
+            key = cursor.key()
+            cursor.expect(")")
+        return Show(name, "TBLPROPERTIES", key)
+    if cursor.take("INDEXES"):
+        if not cursor.take("FROM"):
+            cursor.expect("IN")
+        return Show(cursor.name(), "INDEXES")
+    return None
+
+
+def parse_describe(cursor: Cursor) -> Describe | None:
+    """Parse DESCRIBE of a table; None for that of anything else."""
+    cursor.at += 1
+    if cursor.word() in ("DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "CATALOG", "QUERY", "SELECT", "WITH", "DETAIL"):
+        return None
+    cursor.take("TABLE")
+    extended = cursor.take("EXTENDED") or cursor.take("FORMATTED")
+    if cursor.done or cursor.word() in ("(", "SELECT", "VALUES", "FROM"):
+        return None
+    name = cursor.name()
+    if cursor.done:
+        return Describe(name, extended)
+    column = ".".join(cursor.name())
+    return Describe(name, extended, column) if cursor.done else None
+
+
+def parse_call(cursor: Cursor) -> Call:
+    """Parse CALL of a procedure, with values by position or by name (``name => value``)."""
+    cursor.expect("CALL")
+    procedure = cursor.name()[-1].lower()
+    positional: list[object] = []
+    named: dict[str, object] = {}
+    cursor.expect("(")
+    while not cursor.take(")"):
+        if cursor.word(1) == "=>":
+            key = cursor.identifier().lower()
+            cursor.at += 1
+            if key in named:
+                raise SqlSyntaxError(f"the argument {key!r} of {procedure} is given twice")
+            named[key] = _value(cursor)
+        elif named:
+            raise SqlSyntaxError(f"arguments of {procedure} by position come before those by name")
+        else:
+            positional.append(_value(cursor))
+        if not cursor.take(",") and not cursor.sees(")"):
+            cursor.fail("',' or ')'")
+    cursor.finish()
+    return Call(procedure, tuple(positional), named)
+
+
+def _value(cursor: Cursor) -> object:
+    if cursor.word() in _CONSTANTS:
+        value = _CONSTANTS[cursor.word()]
+        cursor.at += 1
+        return value
+    if cursor.tokens[cursor.at].kind == "STRING":
+        return cursor.string()
+    text = cursor.literal()
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        raise SqlSyntaxError(f"{text!r} is no text, number or constant in: {cursor.text.strip()}") from None

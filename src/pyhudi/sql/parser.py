@@ -1,0 +1,67 @@
+"""Parses the statements that may concern Hudi tables; all others are left to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyhudi.sql.changes import parse_delete, parse_insert, parse_merge, parse_update
+from pyhudi.sql.create import parse_create, parse_replace
+from pyhudi.sql.cursor import Cursor, NotUnderstoodError
+from pyhudi.sql.definitions import (
+    parse_alter,
+    parse_call,
+    parse_describe,
+    parse_drop,
+    parse_refresh,
+    parse_show,
+    parse_truncate,
+)
+from pyhudi.sql.statements import Query, Statement
+
+_QUERIES = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "(", "EXPLAIN", "MAP", "REDUCE"})
+_PARSERS: dict[str, Callable[[Cursor], Statement | None]] = {
+    "CREATE": parse_create,
+    "REPLACE": parse_replace,
+    "INSERT": parse_insert,
+    "UPDATE": parse_update,
+    "DELETE": parse_delete,
+    "MERGE": parse_merge,
+    "ALTER": parse_alter,
+    "TRUNCATE": parse_truncate,
+    "DROP": parse_drop,
+    "SHOW": parse_show,
+    "DESCRIBE": parse_describe,
+    "DESC": parse_describe,
+    "REFRESH": parse_refresh,
+    "CALL": parse_call,
+}
+
+
+def parse(text: str) -> Statement | None:
+    """Parse a statement.
+
+    Returns:
+        What it says; None if it concerns no table as Hudi tables are concerned, or is not understood, so that Spark
+        should have it as it is.
+
+    Raises:
+        SqlSyntaxError: The statement begins as one of Hudi's alone (CALL, MERGE, CREATE INDEX, …) and goes on wrongly.
+    """
+    try:
+        cursor = Cursor(text)
+    except NotUnderstoodError:
+        return None
+    first = cursor.word()
+    if first in _QUERIES:
+        return _query(cursor)
+    parser = _PARSERS.get(first)
+    return None if parser is None else parser(cursor)
+
+
+def _query(cursor: Cursor) -> Query:
+    start = cursor.at
+    if cursor.take("EXPLAIN"):
+        for mode in ("EXTENDED", "CODEGEN", "COST", "FORMATTED"):
+            cursor.take(mode)
+    head = cursor.slice(start, cursor.at)
+    return Query(cursor.rest(), head)

@@ -1,0 +1,124 @@
+"""Apache Hudi's procedures: their parameters and the columns of their results."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from pyhudi.errors import QueryError
+from pyhudi.sql.statements import Call
+
+_TYPES = {"string": "string", "integer": "int", "long": "bigint", "double": "double", "boolean": "boolean"}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter; ``default`` is a text, None without one."""
+
+    name: str
+    kind: str
+    required: bool
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A procedure, as Apache Hudi 1.2 has it. ``columns``: names and Spark types of the result."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    columns: tuple[tuple[str, str], ...]
+
+    @property
+    def schema(self) -> str:
+        """The result's columns as SQL."""
+        return ", ".join(f"`{name}` {kind}" for name, kind in self.columns)
+
+    def bind(self, call: Call) -> dict[str, object]:
+        """Return the arguments of a call by name, with defaults.
+
+        Raises:
+            QueryError: There are too many, one is unknown, missing, given twice, or of another type.
+        """
+        names = [parameter.name.lower() for parameter in self.parameters]
+        if len(call.positional) > len(names):
+            raise QueryError(
+                f"{self.name} takes {len(names)} arguments ({', '.join(names)}), not {len(call.positional)}"
+            )
+        given: dict[str, object] = dict(zip(names, call.positional, strict=False))
+        for name, value in call.named.items():
+            if name not in names:
+                raise QueryError(
+                    f"{self.name} has no parameter {name!r}{_hint(name, names)}; it has {', '.join(names)}"
+                )
+            if name in given:
+                raise QueryError(f"the argument {name!r} of {self.name} is given twice")
+            given[name] = value
+        bound: dict[str, object] = {}
+        for parameter in self.parameters:
+            value = given.get(parameter.name.lower())
+            if value is None and parameter.required:
+                raise QueryError(f"{self.name} needs the argument {parameter.name!r}")
+            bound[parameter.name] = self._typed(parameter, parameter.default if value is None else value)
+        return bound
+
+    def _typed(self, parameter: Parameter, value: object) -> object:
+        if value is None:
+            return None
+        try:
+            match parameter.kind:
+                case "integer" | "long":
+                    return int(str(value))
+                case "boolean":
+                    return {"true": True, "false": False}[str(value).lower()]
+                case _:
+                    return str(value)
+        except (ValueError, KeyError):
+            raise QueryError(
+                f"the argument {parameter.name!r} of {self.name} is of type {parameter.kind}, not {value!r}"
+            ) from None
+
+
+def _hint(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+@cache
+def signatures() -> Mapping[str, Signature]:
+    """Return all procedures by name."""
+    text = files("pyhudi.sql").joinpath("procedures.tsv").read_text("utf-8")
+    found = {}
+    for line in text.splitlines()[1:]:
+        name, parameters, columns = line.split("\t")
+        found[name] = Signature(
+            name,
+            tuple(_parameter(part) for part in parameters.split(", ") if part),
+            tuple((head, _TYPES[kind]) for head, kind in (column.rsplit(" ", 1) for column in columns.split(", "))),
+        )
+    return found
+
+
+def _parameter(text: str) -> Parameter:
+    name, kind = text.split(" ", 1)
+    if kind.endswith("*"):
+        return Parameter(name, kind[:-1], required=True, default=None)
+    kind, _, default = kind.partition("=")
+    return Parameter(name, kind, required=False, default=None if default == "null" else default)
+
+
+def signature_of(name: str) -> Signature:
+    """Return a procedure.
+
+    Raises:
+        QueryError: There is none of that name.
+    """
+    found = signatures().get(name.lower())
+    if found is None:
+        raise QueryError(
+            f"there is no procedure {name!r}{_hint(name.lower(), list(signatures()))}; CALL help() lists all"
+        )
+    return found

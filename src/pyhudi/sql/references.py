@@ -1,0 +1,184 @@
+"""Finds the tables that a query reads, and puts other names in their places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.cursor import Cursor, NotUnderstoodError
+from pyhudi.sql.statements import Name
+
+TABLE_FUNCTIONS = frozenset(
+    {"hudi_table_changes", "hudi_query_timeline", "hudi_metadata", "hudi_filesystem_view", "hudi_query"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A table, or a table function, in a query.
+
+    Args:
+        name: The parts of the table's name, or the name of the function.
+        start: Where it begins in the text.
+        end: Where it ends, with its time travel.
+        as_of: SQL of the time of ``TIMESTAMP AS OF``; ``version``: that of ``VERSION AS OF``.
+        arguments: Values of a function's arguments; None: it is a table.
+        aliased: Whether the query gives it a name.
+        qualified: Where columns are called by a longer name than the table's own: positions to be cut out.
+    """
+
+    name: Name
+    start: int
+    end: int
+    as_of: str | None = None
+    version: str | None = None
+    arguments: tuple[str, ...] | None = None
+    aliased: bool = False
+    qualified: tuple[tuple[int, int], ...] = ()
+
+
+def find_references(query: str) -> list[Reference] | None:
+    """Return the tables and table functions of Hudi that a query reads, in the order of the text, without those that
+    WITH defines; None if sqlglot does not understand the query.
+
+    Raises:
+        SqlSyntaxError: A table function's arguments are no literals.
+    """
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    try:
+        cursor = Cursor(query)
+        tree = sqlglot.parse_one(query, read="spark")
+    except (NotUnderstoodError, SqlglotError):
+        return None
+    found = [ref for node in tree.find_all(exp.Table) if (ref := _reference(node, cursor, tree)) is not None]
+    return sorted([*found, *_functions(cursor)], key=lambda ref: ref.start)
+
+
+def _reference(node: Any, cursor: Cursor, tree: Any) -> Reference | None:
+    from sqlglot import exp
+
+    if isinstance(node.this, exp.Func):
+        return None
+    parts = node.parts
+    if not parts or any("start" not in part.meta for part in parts):
+        return None
+    name = tuple(str(part.name) for part in parts)
+    if len(name) == 1 and name[0].lower() in _defined(node):
+        return None
+    start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
+    as_of, version, end = _time_travel(cursor, end)
+    return Reference(name, start, end, as_of, version, None, bool(node.alias), _qualified(tree, name))
+
+
+def _defined(node: Any) -> set[str]:
+    """The names that WITH defines around a table; a definition knows only those before it."""
+    found: set[str] = set()
+    inner, outer = node, node.parent
+    while outer is not None:
+        clause = outer.args.get("with_") or outer.args.get("with")
+        if clause is not None:
+            for definition in clause.expressions:
+                if clause is inner and _holds(definition, node):
+                    if clause.args.get("recursive"):
+                        found.add(definition.alias.lower())
+                    break
+                found.add(definition.alias.lower())
+        inner, outer = outer, outer.parent
+    return found
+
+
+def _holds(tree: Any, node: Any) -> bool:
+    while node is not None and node is not tree:
+        node = node.parent
+    return node is tree
+
+
+def _time_travel(cursor: Cursor, end: int) -> tuple[str | None, str | None, int]:
+    at = next((n for n, token in enumerate(cursor.tokens) if token.start >= end), len(cursor.tokens))
+    cursor.at = at
+    cursor.take("FOR")
+    kind = cursor.word()
+    if kind not in ("TIMESTAMP", "VERSION", "SYSTEM_TIME", "SYSTEM_VERSION") or cursor.word(1) != "AS":
+        return None, None, end
+    cursor.at += 1
+    if not cursor.take("AS", "OF"):
+        return None, None, end
+    value = _time(cursor)
+    end = cursor.tokens[cursor.at - 1].end + 1
+    return (value, None, end) if kind in ("TIMESTAMP", "SYSTEM_TIME") else (None, value, end)
+
+
+def _time(cursor: Cursor) -> str:
+    """Take a value: a literal with its sign or type, or a function with its arguments."""
+    start = cursor.at
+    cursor.take("-")
+    cursor.at += 1
+    if cursor.sees("("):
+        cursor.parenthesized()
+    elif cursor.word(-1) in ("TIMESTAMP", "DATE"):  # and the text behind it
+        cursor.at += 1
+    return cursor.slice(start, cursor.at)
+
+
+def _qualified(tree: Any, name: Name) -> tuple[tuple[int, int], ...]:
+    """Where columns are called by the table's whole name: the parts before its last one."""
+    from sqlglot import exp
+
+    if len(name) == 1:
+        return ()
+    found = []
+    wanted = tuple(part.lower() for part in name)
+    for column in tree.find_all(exp.Column):
+        parts = column.parts
+        head, placed = tuple(part.name.lower() for part in parts[: len(name)]), all("start" in p.meta for p in parts)
+        if head == wanted and len(parts) > len(name) and placed:
+            found.append((parts[0].meta["start"], parts[len(name) - 1].meta["start"]))
+    return tuple(found)
+
+
+def _functions(cursor: Cursor) -> list[Reference]:
+    """The table functions of Hudi, wherever they stand."""
+    found = []
+    for at, token in enumerate(cursor.tokens[:-1]):
+        if token.text.lower() in TABLE_FUNCTIONS and cursor.tokens[at + 1].text == "(":
+            cursor.at = at + 1
+            values = _arguments(token.text, cursor)
+            kind = "" if cursor.done else cursor.tokens[cursor.at].kind
+            end = cursor.tokens[cursor.at - 1].end + 1
+            aliased = kind in ("ALIAS", "VAR", "IDENTIFIER")
+            found.append(Reference((token.text.lower(),), token.start, end, arguments=values, aliased=aliased))
+    return found
+
+
+def _arguments(name: str, cursor: Cursor) -> tuple[str, ...]:
+    values: list[str] = []
+    cursor.expect("(")
+    while not cursor.take(")"):
+        if cursor.done:
+            cursor.fail("')'")
+        kind = cursor.tokens[cursor.at].kind
+        if kind not in ("STRING", "NUMBER") and cursor.word() not in ("TRUE", "FALSE"):
+            raise SqlSyntaxError(f"arguments of {name} are literals, not {cursor.tokens[cursor.at].text!r}")
+        values.append(cursor.literal())
+        if not cursor.take(",") and not cursor.sees(")"):
+            cursor.fail("',' or ')'")
+    return tuple(values)
+
+
+def replaced(query: str, changes: Iterable[tuple[Reference, str]], quote: Callable[[str], str]) -> str:
+    """Put other names in the places of references. A table without an alias keeps its own name as one."""
+    cuts: dict[tuple[int, int], str] = {}
+    for reference, name in changes:
+        alias = "" if reference.aliased else f" AS {quote(reference.name[-1])}"
+        cuts[reference.start, reference.end] = name + alias
+        for start, end in reference.qualified:
+            cuts[start, end] = ""
+    text = query
+    for (start, end), new in sorted(cuts.items(), reverse=True):
+        text = text[:start] + new + text[end:]
+    return text

@@ -1,0 +1,30 @@
+"""Small changes of SQL texts."""
+
+from __future__ import annotations
+
+from pyhudi.sql.cursor import Cursor, NotUnderstoodError
+
+
+def unqualified(text: str, alias: str) -> str | None:
+    """Return a condition on one table with the table's name or alias taken off its columns; None if it has a subquery,
+    in which the name may mean something else."""
+    try:
+        tokens = Cursor(text).tokens
+    except NotUnderstoodError:
+        return None
+    if any(token.text.upper() == "SELECT" and token.kind != "STRING" for token in tokens):
+        return None
+    for at in range(len(tokens) - 2, -1, -1):
+        here, dot = tokens[at], tokens[at + 1]
+        inner = at > 0 and tokens[at - 1].text == "."
+        if here.kind != "STRING" and here.text.lower() == alias.lower() and dot.text == "." and not inner:
+            text = text[: here.start] + text[dot.end + 1 :]
+    return text
+
+
+def source_alias(source: str) -> str | None:
+    """Return the name by which a MERGE calls its source, as it stands behind USING; None if it has none."""
+    tokens = Cursor(source).tokens
+    if not tokens or tokens[-1].text == ")":
+        return None
+    return tokens[-1].text

@@ -1,0 +1,229 @@
+"""Statements, as their clauses say. Names of tables are tuples of parts; texts of SQL are as written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+Name: TypeAlias = tuple[str, ...]
+PartitionSpec: TypeAlias = Mapping[str, str | None]
+"""Partition columns with the SQL of their values; None: the value comes from the rows, or any."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE or REPLACE TABLE … USING hudi, of columns, of a query, or of a table that is there."""
+
+    name: Name
+    columns: str = ""
+    query: str | None = None
+    like: Name | None = None
+    partitioned_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    location: str | None = None
+    comment: str | None = None
+    if_not_exists: bool = False
+    replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE VIEW of a query; ``head`` is the statement before it."""
+
+    name: Name
+    head: str
+    query: str
+    temporary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A statement that reads: ``head`` goes before the text of the query as it is (EXPLAIN, an insert into another
+    table)."""
+
+    query: str
+    head: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """INSERT INTO or OVERWRITE; ``head`` is the statement before the query."""
+
+    name: Name
+    query: str
+    head: str
+    overwrite: bool = False
+    partition: PartitionSpec = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    by_name: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    name: Name
+    assigned: Mapping[str, str]
+    alias: str | None = None
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    name: Name
+    alias: str | None = None
+    where: str | None = None
+
+
+class ClauseKind(StrEnum):
+    """Which rows a clause of MERGE is for."""
+
+    MATCHED = "MATCHED"
+    NOT_MATCHED = "NOT MATCHED"
+    NOT_MATCHED_BY_SOURCE = "NOT MATCHED BY SOURCE"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClause:
+    """A clause of MERGE. ``action`` is UPDATE, DELETE or INSERT; ``values`` None: all columns by name."""
+
+    kind: ClauseKind
+    action: str
+    condition: str | None = None
+    values: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """MERGE INTO; ``source`` is SQL that can stand behind FROM."""
+
+    name: Name
+    alias: str | None
+    source: str
+    on: str
+    clauses: tuple[MergeClause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    name: Name
+    put: Mapping[str, str] = field(default_factory=dict)
+    remove: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    name: Name
+    to: Name
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumns:
+    name: Name
+    columns: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropPartitions:
+    name: Name
+    partitions: tuple[PartitionSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnsupportedAlter:
+    """A change of a table that is not made here; ``what`` names it."""
+
+    name: Name
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    name: Name
+    partition: PartitionSpec = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    name: Name
+    if_exists: bool = False
+    purge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """SHOW of one table: ``what`` is PARTITIONS, CREATE TABLE, TBLPROPERTIES or INDEXES."""
+
+    name: Name
+    what: str
+    key: str | None = None
+    partition: PartitionSpec = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    name: Name
+    extended: bool = False
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    index: str
+    name: Name
+    columns: tuple[str, ...] = ()
+    using: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    index: str
+    name: Name
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshIndex:
+    index: str
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshTable:
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """CALL of a procedure; values are Python's: texts, numbers, booleans, None."""
+
+    procedure: str
+    positional: tuple[object, ...] = ()
+    named: Mapping[str, object] = field(default_factory=dict)
+
+
+Statement: TypeAlias = (
+    CreateTable
+    | CreateView
+    | Query
+    | Insert
+    | Update
+    | Delete
+    | Merge
+    | SetProperties
+    | RenameTable
+    | AddColumns
+    | DropPartitions
+    | UnsupportedAlter
+    | Truncate
+    | DropTable
+    | Show
+    | Describe
+    | CreateIndex
+    | DropIndex
+    | RefreshIndex
+    | RefreshTable
+    | Call
+)

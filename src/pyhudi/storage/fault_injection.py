@@ -1,0 +1,197 @@
+"""A storage that fails, dies or dawdles on demand, for tests of everything above it.
+
+>>> storage = FaultyStorage(inner, [Fault("create", nth=2, when="after", error=Killed)])    # doctest: +SKIP
+
+The second ``create`` takes effect and then the process "dies": :class:`Killed` is no ``Exception``, so ordinary error
+handling does not see it, and from then on every operation raises it without touching the storage, as a dead process
+would not clean up either.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Literal
+
+import pyarrow as pa
+
+from pyhudi.errors import StorageError
+from pyhudi.storage.storage_protocol import FileStat, Storage
+
+#: the operations that change something, in the names that :class:`Fault` takes
+WRITES = ("write", "create", "replace", "make_dirs", "delete", "delete_many", "delete_tree", "close_output")
+
+
+class Killed(BaseException):
+    """The process is taken to have died here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Fail the ``nth`` (from 1) operation named ``operation`` whose path matches the regular expression ``path``.
+
+    ``operation`` is a method of ``Storage``, ``"close_output"`` (the moment a streamed file appears), ``"writes"``
+    (any of :data:`WRITES`) or ``"*"``. ``when="before"`` leaves the storage as it was, ``"after"`` lets the operation
+    take effect first. ``error`` is an exception or its class.
+    """
+
+    operation: str = "*"
+    nth: int = 1
+    when: Literal["before", "after"] = "before"
+    error: type[BaseException] | BaseException = StorageError
+    path: str = ""
+
+    def concerns(self, operation: str, path: str) -> bool:
+        """Return True if this fault counts the given operation."""
+        named = self.operation in ("*", operation) or (self.operation == "writes" and operation in WRITES)
+        return named and re.search(self.path, path) is not None
+
+    def raised(self, operation: str, path: str) -> BaseException:
+        """The exception to raise."""
+        if isinstance(self.error, BaseException):
+            return self.error
+        return self.error(f"injected {self.when} {operation} {path!r}")
+
+
+class FaultyStorage:
+    """Wraps a storage; without faults and latency it is transparent.
+
+    ``operations`` records every operation begun as ``(name, path)``: run once without faults to learn how many there
+    are, then fail each in turn. A pickled copy starts with the faults and its own counters.
+    """
+
+    def __init__(
+        self,
+        inner: Storage,
+        faults: Iterable[Fault] = (),
+        *,
+        latency: float = 0.0,
+        latencies: Mapping[str, float] | None = None,
+    ) -> None:
+        self.inner = inner
+        self.faults: Sequence[Fault] = tuple(faults)
+        self.latency = latency
+        self.latencies = dict(latencies or {})
+        self.operations: list[tuple[str, str]] = []
+        self.dead = False
+        self._counts = [0] * len(self.faults)
+        self._guard = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self.inner, self.faults, self.latency, self.latencies)
+
+    def __repr__(self) -> str:
+        return f"FaultyStorage({self.inner!r}, {list(self.faults)!r})"
+
+    @contextlib.contextmanager
+    def _operation(self, operation: str, path: str) -> Iterator[None]:
+        if self.dead:
+            raise Killed(f"{operation} {path!r} of a dead process")
+        delay = self.latencies.get(operation, self.latency)
+        if delay:
+            time.sleep(delay)
+        due: list[Fault] = []
+        with self._guard:
+            self.operations.append((operation, path))
+            for number, fault in enumerate(self.faults):
+                if fault.concerns(operation, path):
+                    self._counts[number] += 1
+                    if self._counts[number] == fault.nth:
+                        due.append(fault)
+        self._strike([fault for fault in due if fault.when == "before"], operation, path)
+        yield
+        self._strike([fault for fault in due if fault.when == "after"], operation, path)
+
+    def _strike(self, due: Sequence[Fault], operation: str, path: str) -> None:
+        for fault in due:
+            error = fault.raised(operation, path)
+            if isinstance(error, Killed):
+                self.dead = True
+            raise error
+
+    @property
+    def root(self) -> str:
+        return self.inner.root
+
+    def uri(self, path: str = "") -> str:
+        return self.inner.uri(path)
+
+    def read(self, path: str) -> bytes:
+        with self._operation("read", path):
+            return self.inner.read(path)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        with self._operation("read_range", path):
+            return self.inner.read_range(path, offset, length)
+
+    def write(self, path: str, data: bytes) -> None:
+        with self._operation("write", path):
+            self.inner.write(path, data)
+
+    def create(self, path: str, data: bytes) -> None:
+        with self._operation("create", path):
+            self.inner.create(path, data)
+
+    def replace(self, path: str, data: bytes, version: str | None) -> str:
+        with self._operation("replace", path):
+            return self.inner.replace(path, data, version)
+
+    def stat(self, path: str) -> FileStat | None:
+        with self._operation("stat", path):
+            return self.inner.stat(path)
+
+    def exists(self, path: str) -> bool:
+        with self._operation("exists", path):
+            return self.inner.exists(path)
+
+    def list(self, path: str = "", *, recursive: bool = False) -> pa.Table:
+        with self._operation("list", path):
+            return self.inner.list(path, recursive=recursive)
+
+    def list_dirs(self, path: str = "") -> builtins.list[str]:
+        with self._operation("list_dirs", path):
+            return self.inner.list_dirs(path)
+
+    def make_dirs(self, path: str) -> None:
+        with self._operation("make_dirs", path):
+            self.inner.make_dirs(path)
+
+    def delete(self, path: str) -> bool:
+        with self._operation("delete", path):
+            return self.inner.delete(path)
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        paths = [*paths]
+        with self._operation("delete_many", " ".join(paths)):
+            self.inner.delete_many(paths)
+
+    def delete_tree(self, path: str) -> None:
+        with self._operation("delete_tree", path):
+            self.inner.delete_tree(path)
+
+    def open_input(self, path: str) -> Any:
+        with self._operation("open_input", path):
+            return self.inner.open_input(path)
+
+    def open_output(self, path: str) -> AbstractContextManager[BinaryIO]:
+        return self._open_output(path)
+
+    @contextlib.contextmanager
+    def _open_output(self, path: str) -> Iterator[BinaryIO]:
+        with self._operation("open_output", path):
+            output = self.inner.open_output(path)
+        with contextlib.ExitStack() as stack:
+            sink = stack.enter_context(output)
+            yield sink
+            with self._operation("close_output", path):
+                stack.pop_all().close()
+
+
+def _rebuilt(inner: Storage, faults: Sequence[Fault], latency: float, latencies: Mapping[str, float]) -> FaultyStorage:
+    return FaultyStorage(inner, faults, latency=latency, latencies=latencies)

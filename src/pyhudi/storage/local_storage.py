@@ -1,0 +1,273 @@
+"""Files of the local file system (or of anything mounted into it).
+
+What makes it safe beside other writers and beside Apache Hudi on the JVM:
+
+* A file with content is written under a hidden temporary name in its own folder and then linked (create-if-absent)
+  or renamed (overwrite) to its name, so no reader sees a part of it. Temporary names look like no data file, log file
+  or instant, and listings here leave them out.
+* Hadoop's local file system keeps a checksum file ``.name.crc`` beside each file it wrote and trusts it. Whoever
+  changes or removes the file must remove that one too, or the JVM refuses the file; listings leave it out.
+* Content is on the disk before its name appears, and the name before the call returns, so a machine that stops leaves
+  neither an empty commit nor a commit over empty files (``pyhudi.storage.fsync``: ``all`` = that, ``commit`` = not for
+  streamed files, which are those with data, ``none``).
+"""
+
+# Plain strings and descriptors rather than pathlib: listings run over a million files, and flags matter here.
+# ruff: noqa: PTH100, PTH103, PTH104, PTH108, PTH116, PTH118, PTH120, PTH123
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+
+from pyhudi.errors import AlreadyExistsError, InvalidOptionError, PreconditionFailedError, StorageError
+from pyhudi.storage import posix_files
+from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, clean_path
+
+FSYNC_KEY = "pyhudi.storage.fsync"
+_FSYNC_MODES = ("all", "commit", "none")
+_WRITE_BUFFER = 1 << 20
+
+
+class LocalStorage:
+    """A folder of the local file system. Safe for any number of threads and processes of one host."""
+
+    def __init__(self, folder: str | os.PathLike[str], *, fsync: str = "all") -> None:
+        if fsync not in _FSYNC_MODES:
+            raise InvalidOptionError(FSYNC_KEY, fsync, ", ".join(_FSYNC_MODES))
+        self._base = os.path.abspath(os.fspath(folder))  # keeps symbolic links, as Hadoop does
+        self._fsync = fsync
+
+    @property
+    def root(self) -> str:
+        return "file://" + self._base
+
+    def uri(self, path: str = "") -> str:
+        return "file://" + self.local_path(path)
+
+    def __repr__(self) -> str:
+        return f"LocalStorage({self._base!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalStorage) and (self._base, self._fsync) == (other._base, other._fsync)
+
+    def __hash__(self) -> int:
+        return hash((LocalStorage, self._base))
+
+    def local_path(self, path: str) -> str:
+        """The operating system's path of a file of this storage."""
+        path = clean_path(path)
+        if not path:
+            return self._base
+        return f"{self._base}/{path}" if self._base != "/" else f"/{path}"
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def read(self, path: str) -> bytes:
+        with posix_files.errors(path), open(self.local_path(path), "rb", buffering=0) as file:
+            return file.readall()
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        with posix_files.errors(path), open(self.local_path(path), "rb", buffering=0) as file:
+            parts = []
+            while length > 0 and (part := os.pread(file.fileno(), length, offset)):
+                parts.append(part)
+                offset += len(part)
+                length -= len(part)
+            return b"".join(parts)
+
+    def stat(self, path: str) -> FileStat | None:
+        try:
+            found = os.stat(self.local_path(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise posix_files.translated(error, path) from error
+        if not posix_files.is_file(found.st_mode):
+            return None
+        return FileStat(path, found.st_size, found.st_mtime_ns // 1_000_000, posix_files.version(found))
+
+    def exists(self, path: str) -> bool:
+        return self.stat(path) is not None
+
+    def open_input(self, path: str) -> Any:
+        with posix_files.errors(path):
+            return pa.OSFile(self.local_path(path), "rb")
+
+    # -- listing ---------------------------------------------------------------------------------------------------
+
+    def list(self, path: str = "", *, recursive: bool = False) -> pa.Table:
+        paths: list[str] = []
+        sizes: list[int] = []
+        times: list[int] = []
+        path = clean_path(path)
+        pending = [(self.local_path(path), f"{path}/" if path else "")]
+        while pending:
+            folder, prefix = pending.pop()
+            with posix_files.errors(path, absent_ok=True), os.scandir(folder) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if entry.is_dir():
+                        if recursive:
+                            pending.append((entry.path, f"{prefix}{name}/"))
+                    elif not posix_files.is_hidden_side_file(name):
+                        try:
+                            found = entry.stat()
+                        except FileNotFoundError:  # deleted while we look
+                            continue
+                        paths.append(prefix + name)
+                        sizes.append(found.st_size)
+                        times.append(found.st_mtime_ns // 1_000_000)
+        try:
+            return pa.table([paths, sizes, times], schema=LISTING_SCHEMA)
+        except UnicodeEncodeError as error:
+            raise StorageError(f"below {self.uri(path)!r} a name is not UTF-8: {error.object!r}") from error
+
+    def list_dirs(self, path: str = "") -> builtins.list[str]:
+        with posix_files.errors(path, absent_ok=True), os.scandir(self.local_path(path)) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+        return []
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def write(self, path: str, data: bytes) -> None:
+        full = self.local_path(path)
+        with posix_files.errors(path), self._temporary(full, data) as temporary:
+            posix_files.drop_checksum(full)
+            os.rename(temporary, full)
+        self._sync_folder(full, data)
+
+    def create(self, path: str, data: bytes) -> None:
+        self._create(path, data)
+
+    def _create(self, path: str, data: bytes) -> str:
+        """Create and say which version was created, even if somebody has replaced it since."""
+        full = self.local_path(path)
+        with posix_files.errors(path):
+            if not data:  # an empty file has no half-written state
+                handle = posix_files.open_new(full)
+                try:
+                    posix_files.drop_checksum(full)
+                    return posix_files.version(os.fstat(handle))
+                finally:
+                    os.close(handle)
+            if os.path.lexists(full):  # the usual answer without writing anything; the link below decides
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), full)
+            with self._temporary(full, data) as temporary:
+                version = posix_files.version(os.stat(temporary))
+                posix_files.drop_checksum(full)
+                posix_files.link(temporary, full)
+        self._sync_folder(full, data)
+        return version
+
+    def replace(self, path: str, data: bytes, version: str | None) -> str:
+        if version is None:
+            try:
+                return self._create(path, data)
+            except AlreadyExistsError as error:
+                raise PreconditionFailedError(f"{self.uri(path)!r} exists already") from error
+        full = self.local_path(path)
+        with posix_files.errors(path, absent_ok=True), posix_files.file_locked(full) as found:
+            if posix_files.version(found) == version:
+                with self._temporary(full, data) as temporary:
+                    # the clock of a file system ticks slowly; two changes within a tick must still differ
+                    changed = max(os.stat(temporary).st_mtime_ns, found.st_mtime_ns + 1)
+                    os.utime(temporary, ns=(changed, changed))
+                    version = posix_files.version(os.stat(temporary))
+                    posix_files.drop_checksum(full)
+                    os.rename(temporary, full)
+                self._sync_folder(full, data)
+                return version
+        raise PreconditionFailedError(f"{self.uri(path)!r} was changed or removed by somebody else")
+
+    @contextlib.contextmanager
+    def open_output(self, path: str) -> Iterator[BinaryIO]:
+        full = self.local_path(path)
+        temporary = posix_files.stream_temporary(full)
+        with posix_files.errors(path):
+            posix_files.remove(temporary)  # left by a writer that was killed
+            handle = posix_files.open_new(temporary, durable=self._fsync == "all")
+            mine = os.fstat(handle).st_ino
+            os.close(handle)
+            sink = pa.BufferedOutputStream(pa.OSFile(temporary, "wb"), _WRITE_BUFFER)
+        try:
+            yield cast(BinaryIO, sink)
+            with posix_files.errors(path):
+                sink.close()
+                if self._fsync == "all":
+                    posix_files.sync(temporary)
+                if os.stat(temporary).st_ino != mine:
+                    raise StorageError(f"two writers stream {self.uri(path)!r} at the same time")
+                posix_files.drop_checksum(full)
+                os.rename(temporary, full)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                sink.close()
+            posix_files.remove(temporary)
+            raise
+        if self._fsync == "all":
+            with posix_files.errors(path):
+                posix_files.sync(os.path.dirname(full))
+
+    def make_dirs(self, path: str) -> None:
+        with posix_files.errors(path):
+            os.makedirs(self.local_path(path), exist_ok=True)
+
+    # -- deleting --------------------------------------------------------------------------------------------------
+
+    def delete(self, path: str) -> bool:
+        full = self.local_path(path)
+        with posix_files.errors(path, absent_ok=True):
+            # the temporary file is there when the one who streamed this file was killed
+            posix_files.remove(posix_files.stream_temporary(full))
+            posix_files.drop_checksum(full)
+            os.unlink(full)
+            return True
+        return False
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.delete(path)
+
+    def delete_tree(self, path: str) -> None:
+        full = self.local_path(path)
+        for _ in range(3):  # another process may add a file while the tree goes
+            with posix_files.errors(path, absent_ok=True):
+                try:
+                    shutil.rmtree(full)
+                except OSError as error:
+                    if error.errno != errno.ENOTEMPTY:
+                        raise
+                    continue
+            return
+        raise StorageError(f"folder {self.uri(path)!r} cannot be deleted: somebody keeps adding files to it")
+
+    # -- helpers ---------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _temporary(self, full: str, data: bytes) -> Iterator[str]:
+        """A hidden file with the content, in the same folder; gone at the end unless it was renamed."""
+        temporary = os.path.join(os.path.dirname(full), posix_files.TEMP_PREFIX + uuid.uuid4().hex)
+        try:
+            with open(posix_files.open_new(temporary, durable=self._fsync != "none"), "wb", buffering=0) as file:
+                view = memoryview(data)
+                while view:
+                    view = view[file.write(view) :]
+                if data and self._fsync != "none":
+                    os.fsync(file.fileno())
+            yield temporary
+        finally:
+            posix_files.remove(temporary)
+
+    def _sync_folder(self, full: str, data: bytes) -> None:
+        if data and self._fsync != "none":
+            with posix_files.errors(full):
+                posix_files.sync(os.path.dirname(full))

@@ -1,0 +1,319 @@
+"""Objects of S3, Google Cloud Storage and Azure, and of this process's memory, through ``obstore``.
+
+An object appears whole or not at all, create-if-absent and conditional replacement are conditional puts (``If-None-
+Match``, ``If-Match`` on the ETag, ``ifGenerationMatch`` on Google's). A put whose answer is lost is sent again, and the
+second one is refused because of the first; so each conditional put leaves a word of its own in the object's metadata,
+by which it is known. There are no folders; the ``dir/`` placeholder
+objects that Hadoop leaves are not shown as files.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import os
+import threading
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import (
+    AlreadyExistsError,
+    HudiError,
+    NotFoundError,
+    PreconditionFailedError,
+    SetupError,
+    StorageError,
+    UnansweredError,
+)
+from pyhudi.storage.object_store_location import Location, reason_of
+from pyhudi.storage.object_streams import ObjectReader, Upload
+from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, clean_path, empty_listing, join_path
+
+_LIST_CHUNK = 10_000
+_DELETE_BATCH = 1_000
+_PUT_WORD = "pyhudiput"
+"""Name in the metadata of objects; Azure takes letters, digits and underscores, and proxies drop underscores."""
+_memory_guard = threading.Lock()
+_memory_stores: dict[str, Any] = {}
+
+
+class ObjectStorage:
+    """A prefix in a bucket or container. Made by :func:`pyhudi.storage.open_storage`.
+
+    The connection is made on first use and anew in each process; what travels to other processes is the address and
+    the options, credentials among them.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._connected: tuple[int, Any] | None = None
+        if location.kind == "memory":
+            self._store()
+
+    @property
+    def root(self) -> str:
+        return self._location.root
+
+    def uri(self, path: str = "") -> str:
+        return join_path(self._location.spark_root, clean_path(path))
+
+    def __repr__(self) -> str:
+        return f"ObjectStorage({self.root!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectStorage) and self._location == other._location
+
+    def __hash__(self) -> int:
+        return hash((ObjectStorage, self.root))
+
+    def __getstate__(self) -> Location:
+        return self._location
+
+    def __setstate__(self, location: Location) -> None:
+        self._location = location
+        self._connected = None
+
+    @property
+    def is_in_process(self) -> bool:
+        """True if the objects live in this process's memory."""
+        return self._location.kind == "memory"
+
+    def _store(self) -> Any:
+        here = os.getpid()
+        if self._connected is None or self._connected[0] != here:
+            self._connected = (here, _memory(self._location) if self._location.kind == "memory" else self._connect())
+        return self._connected[1]
+
+    def _connect(self) -> Any:
+        return self._location.connect(_obstore())
+
+    def _key(self, path: str) -> str:
+        return join_path(self._location.prefix, clean_path(path))
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def read(self, path: str) -> bytes:
+        with self._errors(path):
+            return bytes(_obstore().get(self._store(), self._key(path)).bytes())
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        if length <= 0:
+            return b""
+        with self._errors(path):
+            try:
+                return bytes(_obstore().get_range(self._store(), self._key(path), start=offset, length=length))
+            except (_exceptions().GenericError, ValueError):  # a range past the end is an error of each store's own
+                found = self.stat(path)
+                if found is None or found.size > offset:
+                    raise
+                return b""
+
+    def stat(self, path: str) -> FileStat | None:
+        with self._errors(path):
+            try:
+                meta = _obstore().head(self._store(), self._key(path))
+            except FileNotFoundError:
+                return None
+        return FileStat(path, meta["size"], int(meta["last_modified"].timestamp() * 1000), self._version(meta))
+
+    def exists(self, path: str) -> bool:
+        return self.stat(path) is not None
+
+    def open_input(self, path: str) -> Any:
+        found = self.stat(path)
+        if found is None:
+            raise NotFoundError(f"no object {self.uri(path)!r}")
+        return pa.PythonFile(ObjectReader(self, path, found.size), mode="r")
+
+    # -- listing ---------------------------------------------------------------------------------------------------
+
+    def list(self, path: str = "", *, recursive: bool = False) -> pa.Table:
+        prefix = self._key(path)
+        with self._errors(path):
+            if recursive:
+                stream = _obstore().list(self._store(), prefix, chunk_size=_LIST_CHUNK, return_arrow=True)
+                batches = [pa.record_batch(batch) for batch in stream]
+                found = pa.Table.from_batches(batches) if batches else None
+            else:
+                found = pa.table(_obstore().list_with_delimiter(self._store(), prefix, return_arrow=True)["objects"])
+        if found is None or not found.num_rows:
+            return empty_listing()
+        found = self._without_placeholders(found.select(["path", "size", "last_modified"]), prefix)
+        paths = found["path"].cast(pa.string())
+        cut = len(self._location.prefix) + 1 if self._location.prefix else 0
+        times = found["last_modified"].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+        columns = [pc.utf8_slice_codeunits(paths, cut) if cut else paths, found["size"].cast(pa.int64()), times]
+        return pa.table(columns, schema=LISTING_SCHEMA)
+
+    def _without_placeholders(self, found: pa.Table, prefix: str) -> pa.Table:
+        """Hadoop marks a folder with an empty object ``folder/``, which the object library lists as ``folder``. Such a
+        row is known by its being a parent of other rows, or by there being no object of the name without the slash;
+        names with an extension (nearly all files of a table) are taken for files without asking."""
+        empty = found.filter(pc.equal(found["size"], 0))["path"].cast(pa.string())
+        if not len(empty):
+            return found
+        parents = pc.unique(pc.replace_substring_regex(found["path"].cast(pa.string()), r"/[^/]*$", ""))
+        certain = pc.is_in(empty, value_set=pa.concat_arrays([parents, pa.array([prefix], pa.string())]))
+        doubtful = empty.filter(
+            pc.and_(pc.invert(certain), pc.invert(pc.match_substring_regex(empty, r"[^/]\.[^/.]*$")))
+        )
+        placeholders = [*empty.filter(certain).to_pylist(), *self._absent(doubtful.to_pylist())]
+        return found.filter(
+            pc.invert(pc.is_in(found["path"].cast(pa.string()), value_set=pa.array(placeholders, pa.string())))
+        )
+
+    def _absent(self, keys: builtins.list[str]) -> Iterator[str]:
+        for key in keys:
+            try:
+                _obstore().head(self._store(), key)
+            except FileNotFoundError:
+                yield key
+
+    def list_dirs(self, path: str = "") -> builtins.list[str]:
+        with self._errors(path):
+            found = _obstore().list_with_delimiter(self._store(), self._key(path))["common_prefixes"]
+        return sorted(prefix.rsplit("/", 1)[-1] for prefix in found)
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def write(self, path: str, data: bytes) -> None:
+        with self._errors(path):
+            _obstore().put(self._store(), self._key(path), data, mode="overwrite", use_multipart=False)
+
+    def create(self, path: str, data: bytes) -> None:
+        with self._errors(path):
+            self._put_if(path, data, "create")
+
+    def replace(self, path: str, data: bytes, version: str | None) -> str:
+        with self._errors(path):
+            try:
+                if version is None:
+                    return self._version(self._put_if(path, data, "create"))
+                by = "version" if self._location.kind == "gs" else "e_tag"
+                return self._version(self._put_if(path, data, {by: version}))
+            except FileNotFoundError as error:  # some stores say so when the object to match is gone
+                raise PreconditionFailedError(f"{self.uri(path)!r} is gone") from error
+            except _exceptions().AlreadyExistsError as error:
+                raise PreconditionFailedError(f"{self.uri(path)!r} exists already") from error
+
+    def _put_if(self, path: str, data: bytes, mode: str | Mapping[str, str]) -> Any:
+        """Put under a condition; returns the attributes that the store gives of the object."""
+        word = uuid.uuid4().hex
+        try:
+            return _obstore().put(
+                self._store(), self._key(path), data, mode=mode, use_multipart=False, attributes={_PUT_WORD: word}
+            )
+        except (_exceptions().AlreadyExistsError, _exceptions().PreconditionError):
+            mine = self._put_by(path, word)
+            if mine is None:
+                raise
+            return mine
+
+    def _put_by(self, path: str, word: str) -> Any | None:
+        """Attributes that the store gives of the object if the put with this token made it."""
+        try:
+            found = _obstore().get(self._store(), self._key(path), options={"head": True})
+        except FileNotFoundError:
+            return None
+        return found.meta if found.attributes.get(_PUT_WORD) == word else None
+
+    def _version(self, meta: Mapping[str, Any]) -> str:
+        version = meta.get("version") if self._location.kind == "gs" else meta.get("e_tag")
+        if not version:
+            raise StorageError(
+                f"the store of {self.root!r} gives objects no version, so they cannot be replaced safely"
+            )
+        return str(version)
+
+    @contextlib.contextmanager
+    def open_output(self, path: str) -> Iterator[BinaryIO]:
+        upload = Upload(_obstore(), self._store(), self._key(path))
+        try:
+            yield cast(BinaryIO, upload)
+        except BaseException:
+            upload.abandon()
+            raise
+        with self._errors(path):
+            upload.finish()
+
+    def make_dirs(self, path: str) -> None:
+        clean_path(path)
+
+    # -- deleting --------------------------------------------------------------------------------------------------
+
+    def delete(self, path: str) -> bool:
+        if self.stat(path) is None:
+            return False
+        self.delete_many([path])
+        return True
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        keys = [self._key(path) for path in paths]
+        for start in range(0, len(keys), _DELETE_BATCH):
+            self._delete_keys(keys[start : start + _DELETE_BATCH])
+
+    def _delete_keys(self, keys: builtins.list[str]) -> None:
+        with self._errors(keys[0]):
+            try:
+                _obstore().delete(self._store(), keys)
+            except FileNotFoundError:  # stores without bulk requests stop at an absent object
+                for key in keys:
+                    with contextlib.suppress(FileNotFoundError):
+                        _obstore().delete(self._store(), key)
+
+    def delete_tree(self, path: str) -> None:
+        with self._errors(path):
+            for chunk in _obstore().list(self._store(), self._key(path), chunk_size=_DELETE_BATCH):
+                if chunk:
+                    self._delete_keys([meta["path"] for meta in chunk])
+
+    @contextlib.contextmanager
+    def _errors(self, path: str) -> Iterator[None]:
+        """Convert the object library's errors to ours."""
+        try:
+            yield
+        except HudiError:
+            raise
+        except FileNotFoundError as error:
+            raise NotFoundError(f"no object {self.uri(path)!r}") from error
+        except _exceptions().AlreadyExistsError as error:
+            raise AlreadyExistsError(f"object {self.uri(path)!r} exists already") from error
+        except _exceptions().PreconditionError as error:
+            raise PreconditionFailedError(f"{self.uri(path)!r} was changed or removed by somebody else") from error
+        except (_exceptions().GenericError, TimeoutError) as error:  # also what retries did not get over
+            raise UnansweredError(f"{self.uri(path)!r}: {reason_of(error)}") from error
+        except (_exceptions().BaseError, OSError, ValueError) as error:
+            raise StorageError(f"{self.uri(path)!r}: {reason_of(error)}") from error
+
+
+def _memory(location: Location) -> Any:
+    if location.home != os.getpid():
+        raise StorageError(f"{location.root!r} lives in the memory of another process and cannot be reached from here")
+    with _memory_guard:
+        name = location.bucket
+        if name not in _memory_stores:
+            _memory_stores[name] = _obstore().store.MemoryStore()
+        return _memory_stores[name]
+
+
+def _obstore() -> Any:
+    try:
+        import arro3.core  # noqa: F401 - listings come through it
+        import obstore
+        import obstore.store
+    except ImportError as error:
+        raise SetupError(
+            f"object stores need the packages of the extra 'objectstore' ({error.name} is missing): "
+            "pip install 'pyhudi[objectstore]'"
+        ) from error
+    return obstore
+
+
+def _exceptions() -> Any:
+    import obstore.exceptions
+
+    return obstore.exceptions

@@ -1,0 +1,96 @@
+"""Location of an object storage, and the settings with which the object library reaches it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from pyhudi.errors import ConfigError, InvalidOptionError, StorageError
+
+PREFIX = "pyhudi.storage."
+_STORES = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore"}
+#: settings of the HTTP client rather than of the store, and those of retrying
+_CLIENT_KEYS = {
+    "allow_http",
+    "allow_invalid_certificates",
+    "connect_timeout",
+    "http1_only",
+    "http2_only",
+    "pool_idle_timeout",
+    "pool_max_idle_per_host",
+    "proxy_url",
+    "proxy_ca_certificate",
+    "proxy_excludes",
+    "timeout",
+    "user_agent",
+}
+_RETRY_KEYS = {"max_retries", "retry_timeout"}
+_SECRET_WORDS = ("key", "token", "secret", "sas")
+_GIVE = (
+    f"give them by options ({PREFIX}access_key_id, {PREFIX}secret_access_key, …) or by the environment (AWS_…, "
+    "GOOGLE_…, AZURE_…)"
+)
+#: patterns of what errors of the object library are called or say, and what helps
+_CURES = (
+    (r"http://.*builder error", f"an endpoint without TLS needs {PREFIX}allow_http=true"),
+    (r"169\.254\.169\.254|metadata\.google\.internal", f"there are no credentials: {_GIVE}"),
+    (r"^(PermissionDenied|Unauthenticated)Error", f"the credentials do not allow it: {_GIVE}"),
+)
+
+
+@dataclass(frozen=True)
+class Location:
+    """Location of an object storage and the settings to reach it. ``settings`` hold credentials and are never shown."""
+
+    kind: str
+    bucket: str
+    prefix: str
+    root: str
+    spark_root: str
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    home: int = 0  # the process whose memory it is
+
+    def connect(self, obstore: Any) -> Any:
+        """The object library's store for the bucket."""
+        client = {name: value for name, value in self.settings.items() if name in _CLIENT_KEYS}
+        config = {name: value for name, value in self.settings.items() if name not in _CLIENT_KEYS | _RETRY_KEYS}
+        if self.kind == "s3":
+            config.setdefault("conditional_put", "etag")
+            named = {"region", "aws_region", "default_region", "aws_default_region"} & config.keys()
+            if not named and not {"AWS_REGION", "AWS_DEFAULT_REGION"} & os.environ.keys():
+                config["region"] = "us-east-1"  # any will do for compatible servers; Amazon's own names the right one
+        try:
+            make = getattr(obstore.store, _STORES[self.kind])
+            return make(self.bucket, config=config, client_options=client or None, retry_config=self._retrying())
+        except obstore.exceptions.UnknownConfigurationKeyError as error:
+            keys = ", ".join(sorted(PREFIX + name for name in self.settings if not _is_secret(name)))
+            raise ConfigError(
+                f"an option for {self.root!r} is not known to its store (given: {keys}): {reason_of(error)}"
+            ) from error
+        except (obstore.exceptions.BaseError, ValueError) as error:
+            raise StorageError(f"cannot open {self.root!r}: {reason_of(error)}") from error
+
+    def _retrying(self) -> dict[str, Any] | None:
+        """Number of retries of a failed request and their limit in seconds; ``None``: the library's defaults."""
+        retry: dict[str, Any] = {}
+        for name in _RETRY_KEYS & self.settings.keys():
+            raw = self.settings[name]
+            if not raw.isdecimal():
+                raise InvalidOptionError(PREFIX + name, raw, "a whole number, 0 or more")
+            retry[name] = timedelta(seconds=int(raw)) if name == "retry_timeout" else int(raw)
+        return retry or None
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name for word in _SECRET_WORDS)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the reason of an error of the object library, and the cure where it is known."""
+    said = str(error).split("\n\nDebug source", 1)[0]
+    cure = next((cure for mark, cure in _CURES if re.search(mark, f"{type(error).__name__} {said}")), None)
+    return said if cure is None else f"{said}; {cure}"

@@ -1,0 +1,176 @@
+"""Operating system functions for :mod:`pyhudi.storage.local_storage`: hidden names, locks, links, errors."""
+
+# Plain strings and descriptors rather than pathlib: listings run over a million files, and flags matter here.
+# ruff: noqa: PTH103, PTH108, PTH112, PTH116, PTH118, PTH120
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+
+from pyhudi.errors import AlreadyExistsError, NotFoundError, StorageError, UnansweredError
+
+TEMP_PREFIX = ".pyhudi-tmp-"
+#: what ``link`` says on file systems without hard links
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV}
+#: what network file systems say when the server may have done what it was asked
+_UNANSWERED = {errno.EIO, errno.ETIMEDOUT, errno.ESTALE, errno.ECONNRESET, errno.EHOSTDOWN, errno.EINTR}
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
+
+
+def try_flock(handle: int, full: str) -> bool:
+    """Take the exclusive lock of an open file or folder if it is free."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise StorageError(
+            f"the file system of {full!r} has no locks ({error.strerror}); mount it with them"
+        ) from error
+    return True
+
+
+@contextlib.contextmanager
+def file_locked(full: str) -> Iterator[os.stat_result]:
+    """Short critical section of all who would replace a file by renaming another one over it.
+
+    The lock is on the file that has the name now; who waited for it and finds that the name has passed to another
+    file begins anew. ``FileNotFoundError`` without the file.
+    """
+    while True:
+        handle = os.open(full, os.O_RDWR)  # network file systems lock only what is open for writing
+        try:
+            while not try_flock(handle, full):
+                time.sleep(0.001)
+            found = os.fstat(handle)
+            if os.stat(full).st_ino == found.st_ino:
+                yield found
+                return
+        finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)  # a forked child may keep the descriptor open
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def errors(path: str, *, absent_ok: bool = False) -> Iterator[None]:
+    """Convert the operating system's errors to ours; with ``absent_ok`` a missing file just ends the block."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if not absent_ok:
+            raise translated(error, path) from error
+    except OSError as error:
+        raise translated(error, path) from error
+
+
+def translated(error: OSError, path: str) -> StorageError:
+    """Return our error for an operating system's."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+        return NotFoundError(f"no file {path!r} ({error.filename})")
+    if isinstance(error, FileExistsError):
+        return AlreadyExistsError(f"file {path!r} exists already ({error.filename})")
+    kind = UnansweredError if error.errno in _UNANSWERED else StorageError
+    return kind(f"{path!r}: {error.strerror or error} ({error.filename})")
+
+
+def is_file(mode: int) -> bool:
+    """Return True if ``st_mode`` is that of a regular file."""
+    return mode & 0o170000 == 0o100000
+
+
+def is_hidden_side_file(name: str) -> bool:
+    """Checksum files of Hadoop and our temporary files: no files of the table."""
+    return name[0] == "." and (name.endswith(".crc") or name.startswith(TEMP_PREFIX))
+
+
+def version(found: os.stat_result) -> str:
+    """A text that differs between any two contents of a file: time in ns, size, inode."""
+    return f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
+
+
+def stream_temporary(full: str) -> str:
+    """Fixed by the final name, so that whoever deletes the unfinished file finds it; hashed, so that nobody takes it
+    for a data or log file."""
+    folder, name = os.path.split(full)
+    return os.path.join(folder, TEMP_PREFIX + hashlib.blake2b(os.fsencode(name), digest_size=12).hexdigest())
+
+
+def drop_checksum(full: str) -> None:
+    """Remove the checksum file that Hadoop may have put beside a file."""
+    folder, name = os.path.split(full)
+    remove(os.path.join(folder, f".{name}.crc"))
+
+
+def remove(full: str) -> None:
+    """Delete a file if it is there."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.unlink(full)
+
+
+def open_new(full: str, *, durable: bool = False) -> int:
+    """Descriptor of a new, empty file. Its folder is made when it is missing; ``durable``: and is on the disk then."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    for _ in range(10):  # another process may remove the folder again
+        try:
+            return os.open(full, flags, 0o666)
+        except FileNotFoundError:
+            _make_folder(os.path.dirname(full), durable=durable)
+    return os.open(full, flags, 0o666)
+
+
+def _make_folder(folder: str, *, durable: bool) -> None:
+    missing = []
+    above = folder
+    while durable and not os.path.isdir(above):
+        missing.append(above)
+        above = os.path.dirname(above)
+    os.makedirs(folder, exist_ok=True)
+    for made in missing:  # a folder is an entry of the one above it
+        sync(os.path.dirname(made))
+
+
+def sync(full: str) -> None:
+    """Wait until a file or folder is on the disk."""
+    handle = os.open(full, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:  # some mounted file systems cannot sync a folder
+        if error.errno not in (errno.EINVAL, errno.EBADF, errno.EOPNOTSUPP):
+            raise
+    finally:
+        os.close(handle)
+
+
+def link(temporary: str, full: str) -> None:
+    """Give the temporary file its name if that is free."""
+    try:
+        os.link(temporary, full)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _rename_without_replacing(temporary, full)
+
+
+def _rename_without_replacing(temporary: str, full: str) -> None:
+    """Linux's ``renameat2(RENAME_NOREPLACE)``, for file systems that have no hard links."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        code = errno.ENOSYS
+    else:
+        if rename(_AT_FDCWD, os.fsencode(temporary), _AT_FDCWD, os.fsencode(full), _RENAME_NOREPLACE) == 0:
+            return
+        code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL):
+        raise StorageError(f"the file system of {full!r} can neither link nor rename safely; a table cannot live there")
+    raise OSError(code, os.strerror(code), full)

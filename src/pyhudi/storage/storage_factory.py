@@ -1,0 +1,117 @@
+"""Factory of storages, from a URI and options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from pyhudi.errors import ConfigError
+from pyhudi.storage.local_storage import FSYNC_KEY, LocalStorage
+from pyhudi.storage.object_storage import ObjectStorage
+from pyhudi.storage.object_store_location import PREFIX, Location
+from pyhudi.storage.storage_protocol import Storage, clean_path, join_path
+
+_KINDS = {
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gs",
+    "az": "az",
+    "azure": "az",
+    "abfs": "az",
+    "abfss": "az",
+    "wasb": "az",
+    "wasbs": "az",
+    "memory": "memory",
+}
+#: what a Spark session may already say about S3 (with or without ``spark.hadoop.`` before it)
+_HADOOP_S3 = {
+    "fs.s3a.access.key": "access_key_id",
+    "fs.s3a.secret.key": "secret_access_key",
+    "fs.s3a.session.token": "session_token",
+    "fs.s3a.endpoint": "endpoint",
+    "fs.s3a.endpoint.region": "region",
+}
+
+
+def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
+    """The storage whose root is ``uri``.
+
+    ``/path``, ``file:/path``, ``file:///path`` are local; ``s3://``, ``s3a://``, ``gs://``, ``az://``, ``abfs[s]://``
+    and ``wasb[s]://`` object stores; ``memory://name/…`` lives in this process. URIs are literal, as Hadoop's:
+    ``%20`` means these three characters. Options ``pyhudi.storage.<setting>`` go to the store (``endpoint_url``,
+    ``allow_http``, ``region``, ``access_key_id``, ``account_key``, …); ``fs.s3a.*`` is understood too; what is missing
+    comes from the usual environment variables (``AWS_…``, ``GOOGLE_…``, ``AZURE_…``). Errors: ``ConfigError``.
+    """
+    text = os.fspath(uri)
+    options = options or {}
+    scheme, _, rest = text.partition("://")
+    if not rest and not text.endswith("://"):
+        if text.startswith("file:"):
+            return _local(text.removeprefix("file:"), options)
+        return _local(text, options)
+    scheme = scheme.lower()
+    if scheme == "file":
+        host, slash, path = rest.partition("/")
+        if host not in ("", "localhost") or not slash:
+            raise ConfigError(f"{text!r} names a host {host!r}; a local path is file:///path or /path")
+        return _local("/" + path, options)
+    kind = _KINDS.get(scheme)
+    if kind is None:
+        raise ConfigError(
+            f"no storage for scheme {scheme!r} of {text!r}; supported: a local path, file, {', '.join(sorted(_KINDS))}"
+            + ("; HDFS: mount it (NFS gateway) or use its S3 gateway" if scheme in ("hdfs", "viewfs") else "")
+        )
+    return ObjectStorage(_location(kind, scheme, rest, options))
+
+
+def _local(path: str, options: Mapping[str, str]) -> LocalStorage:
+    if not path:
+        raise ConfigError("the path of a table is empty")
+    return LocalStorage(path, fsync=options.get(FSYNC_KEY, "all"))
+
+
+def _location(kind: str, scheme: str, rest: str, options: Mapping[str, str]) -> Location:
+    bucket, _, path = rest.partition("/")
+    prefix = clean_path(path.lstrip("/"))
+    settings = _settings(kind, options)
+    if kind == "az":
+        bucket, account, host = _azure_parts(bucket, settings)
+        if account:
+            settings.setdefault("account_name", account)
+        root = join_path(f"az://{bucket}", prefix)
+        spark = f"abfss://{bucket}@{host}" if host else f"az://{bucket}"
+    else:
+        root = join_path(f"{kind}://{bucket}", prefix)
+        spark = f"{'s3a' if kind == 's3' else kind}://{bucket}"
+    if not bucket:
+        raise ConfigError(f"{scheme}://{rest} names no {'container' if kind == 'az' else 'bucket'}")
+    home = os.getpid() if kind == "memory" else 0
+    return Location(kind, bucket, prefix, root, join_path(spark, prefix), settings, home)
+
+
+def _azure_parts(authority: str, settings: Mapping[str, str]) -> tuple[str, str, str]:
+    """Container, account and host of ``container@account.dfs.core.windows.net`` or of a bare container."""
+    container, at, host = authority.partition("@")
+    if at:
+        return container, host.partition(".")[0], host.replace(".blob.", ".dfs.", 1)
+    account = settings.get("account_name") or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME", "")
+    return container, account, f"{account}.dfs.core.windows.net" if account else ""
+
+
+def _settings(kind: str, options: Mapping[str, str]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    if kind == "s3":
+        for key, value in options.items():
+            name = _HADOOP_S3.get(key.removeprefix("spark.hadoop."))
+            if name == "endpoint" and "://" not in value:
+                value = f"https://{value}"
+            if name and value:
+                settings[name] = value
+            if name == "endpoint" and value.startswith("http://"):
+                settings["allow_http"] = "true"
+    for key, value in options.items():
+        if key.startswith(PREFIX) and key != FSYNC_KEY:
+            name = key.removeprefix(PREFIX)
+            settings["endpoint" if name == "endpoint_url" else name] = str(value)
+    return settings

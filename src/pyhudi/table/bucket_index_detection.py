@@ -1,0 +1,59 @@
+"""Detection of the bucket index, which properties hardly ever declare and options may leave out.
+
+With it the id of a file group begins with the number of its bucket, eight digits in the place of the first eight of a
+random UUID, and a key may only be in the file group of its bucket. With consistent hashing ids are random, and what
+belongs where is in ``.hoodie/.bucket_index``, as is the number of buckets where it differs between partitions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.table.view.file_system_view import FileSystemView
+
+if TYPE_CHECKING:
+    from pyhudi.table.view.file_system_view import OpenTable
+
+BUCKET_FOLDER = ".hoodie/.bucket_index"
+_BUCKETED = r"^000\d{5}-"
+"""Up to 100,000 buckets. A random id looks so once in 43,000 times, hence all of them are asked."""
+_BY_IDS = "the ids of file groups are numbers of buckets"
+
+
+def bucket_evidence(table: OpenTable) -> str | None:
+    """Return the proof that the table has a bucket index, in words; None when there is none.
+
+    As `detect_bucket_index`, and all files are listed if those of one commit are suspicious.
+    """
+    looks = detect_bucket_index(table)
+    if looks is None or not looks.startswith(_BY_IDS):
+        return looks
+    groups = FileSystemView.load(table).latest_slices()["file_id"]
+    if not len(groups) or not _all_bucketed(groups):
+        return None
+    return f"the ids of all file groups are numbers of buckets, like {groups[0].as_py()!r}"
+
+
+def detect_bucket_index(table: OpenTable) -> str | None:
+    """Return the indication that the table has a bucket index, in words; None when there is none.
+
+    One listing of a small folder and the metadata of one commit.
+    """
+    properties = table.config.properties
+    if properties.get("hoodie.index.type", "").upper() == "BUCKET":
+        return "its properties say hoodie.index.type=BUCKET"
+    if table.storage.list_dirs(BUCKET_FOLDER):
+        return f"there is a folder {BUCKET_FOLDER!r}"
+    active = table.active_timeline()
+    for instant in reversed(list(active.timeline.writes().completed())):
+        ids = active.commit_metadata(instant).stats["fileId"]
+        if len(ids):
+            return f"{_BY_IDS}, like {ids[0].as_py()!r}" if _all_bucketed(ids) else None
+    return None
+
+
+def _all_bucketed(ids: pa.ChunkedArray) -> bool:
+    return bool(pc.all(pc.match_substring_regex(ids, _BUCKETED)).as_py())

@@ -1,0 +1,185 @@
+"""Cleaner plans: the files that a clean deletes, as a value and as the bytes of the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.storage import join_path
+from pyhudi.table.clean_policy import EXPIRED_SCHEMA
+from pyhudi.timeline.action_metadata import decode_record, encode_record
+from pyhudi.timeline.instant import Action, Instant, State
+
+PLAN_VERSION = 2
+SAVEPOINTS = "savepointed_timestamps"
+"""Entry of the extra metadata: the savepoints that were respected."""
+INCOMPLETE = "pyhudi.clean.incomplete"
+"""Entry of the extra metadata: there was more to clean than was planned, so the next plan looks at all partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPlan:
+    """The files that a clean deletes.
+
+    Attributes:
+        files: `pyhudi.table.clean_policy.EXPIRED_SCHEMA`; sizes are null in a plan from the timeline.
+        policy: the name of the cleaning policy.
+        earliest: the first write whose snapshot stays readable; None for policies that count versions.
+        last_completed: the last write that was completed when the plan was made.
+        partitions: partition paths that have no files after the clean.
+        savepoints: instants whose files were kept for a savepoint.
+        incomplete: some partitions or files were left out, by a filter or because there are too many.
+        instant: None while the plan is not on the timeline.
+        state: how far it has come there.
+        reason: why it is due, or why there is nothing to do.
+    """
+
+    files: pa.Table = field(default_factory=EXPIRED_SCHEMA.empty_table)
+    policy: str = ""
+    earliest: tuple[str, str, str] | None = None
+    last_completed: str = ""
+    partitions: tuple[str, ...] = ()
+    savepoints: tuple[str, ...] = ()
+    incomplete: bool = False
+    instant: str | None = None
+    state: State | None = None
+    reason: str = ""
+
+    def __len__(self) -> int:
+        return int(self.files.num_rows)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the files, as far as they are known."""
+        return int(pc.sum(self.files["size"]).as_py() or 0)
+
+    @property
+    def earliest_instant(self) -> str:
+        """The instant of `earliest`, the empty text without one."""
+        return "" if self.earliest is None else self.earliest[0]
+
+    def scheduled(self, instant: str) -> CleanPlan:
+        """Return the same plan as it is on the timeline."""
+        return replace(self, instant=instant, state=State.REQUESTED)
+
+    def paths(self) -> pa.Array:
+        """Return the paths of the files, relative to the table's root."""
+        partitions, names = (self.files[name].combine_chunks() for name in ("partition", "name"))
+        joined = pc.binary_join_element_wise(partitions, names, "/")
+        return pc.if_else(pc.equal(partitions, ""), names, joined)
+
+    def names_by_partition(self) -> dict[str, list[str]]:
+        """Return the names of the files of each partition."""
+        grouped = self.files.group_by("partition", use_threads=False).aggregate([("name", "list")])
+        return dict(zip(grouped["partition"].to_pylist(), grouped["name_list"].to_pylist(), strict=True))
+
+    def extra_metadata(self) -> dict[str, str]:
+        """Return the extra metadata of the plan and of the clean."""
+        found = {SAVEPOINTS: ",".join(self.savepoints)} if self.savepoints else {}
+        return found | ({INCOMPLETE: "true"} if self.incomplete else {})
+
+    def encode(self, version: int, root: str) -> bytes:
+        """Return the content of ``clean.requested``; ``root`` is the table's address."""
+        earliest = self.earliest
+        record: dict[str, Any] = {
+            "earliestInstantToRetain": None
+            if earliest is None
+            else dict(zip(("timestamp", "action", "state"), earliest, strict=True)),
+            "lastCompletedCommitTimestamp": self.last_completed,
+            "policy": self.policy,
+            "filesToBeDeletedPerPartition": {},
+            "version": PLAN_VERSION,
+            "filePathsToBeDeletedPerPartition": {
+                partition: [_file_info(root, partition, name) for name in names]
+                for partition, names in self.names_by_partition().items()
+            },
+            "partitionsToBeDeleted": list(self.partitions),
+            "extraMetadata": self.extra_metadata(),
+        }
+        return encode_record(Action.CLEAN, State.REQUESTED, record, version)
+
+    @classmethod
+    def decode(cls, instant: Instant, data: bytes) -> CleanPlan:
+        """Read a plan of the timeline. Of the paths of files only the names count.
+
+        Raises:
+            FormatError: the bytes are no whole plan.
+        """
+        record = decode_record(Action.CLEAN, State.REQUESTED, data)
+        listed = record["filePathsToBeDeletedPerPartition"] or {}
+        old = record["filesToBeDeletedPerPartition"] or {}
+        paths = {
+            p: [info["filePath"] for info in infos if not info["isBootstrapBaseFile"]] for p, infos in listed.items()
+        }
+        names = [(p, path.rpartition("/")[2]) for p, found in {**old, **paths}.items() for path in found if path]
+        columns = [pa.array([n[0] for n in names], pa.string()), pa.array([n[1] for n in names], pa.string())]
+        earliest = record["earliestInstantToRetain"]
+        return cls(
+            pa.Table.from_arrays([*columns, pa.nulls(len(names), pa.int64())], schema=EXPIRED_SCHEMA),
+            record["policy"],
+            None if earliest is None else (earliest["timestamp"], earliest["action"], earliest["state"]),
+            record["lastCompletedCommitTimestamp"],
+            tuple(record["partitionsToBeDeleted"] or ()),
+            tuple(filter(None, (record["extraMetadata"] or {}).get(SAVEPOINTS, "").split(","))),
+            (record["extraMetadata"] or {}).get(INCOMPLETE) == "true",
+            instant.requested,
+            instant.state,
+        )
+
+    def __repr__(self) -> str:
+        where = f"{self.instant}, {self.state.value.lower()}" if self.instant and self.state else "not scheduled"
+        if not len(self):
+            return f"clean, {where}: nothing to do" + (f"; {self.reason}" if self.reason else "")
+        partitions = len(pc.unique(self.files["partition"]))
+        text = f"clean, {where}: {len(self):,} files in {partitions:,} partitions, {self.num_bytes:,} bytes"
+        if self.earliest is not None:
+            text += f", all is kept that is read from {self.earliest[0]} on"
+        return text + (f"; {self.reason}" if self.reason else "")
+
+
+def clean_metadata(
+    plan: CleanPlan, start: str, millis: int, version: int, dropped: Sequence[str], failed: Mapping[str, Sequence[str]]
+) -> bytes:
+    """Return the content of a completed clean.
+
+    Args:
+        plan: what was to be deleted.
+        start: the instant of the clean.
+        millis: how long it took.
+        version: the table version.
+        dropped: partitions that were deleted.
+        failed: names of files that could not be deleted, by partition.
+    """
+    gone = plan.names_by_partition()
+    partitions = {}
+    for partition in dict.fromkeys([*gone, *dropped]):
+        names = gone.get(partition, [])
+        left = set(failed.get(partition, ()))
+        partitions[partition] = {
+            "partitionPath": partition,
+            "policy": plan.policy,
+            "deletePathPatterns": names,
+            "successDeleteFiles": [name for name in names if name not in left],
+            "failedDeleteFiles": sorted(left),
+            "isPartitionDeleted": partition in dropped,
+        }
+    record: dict[str, Any] = {
+        "startCleanTime": start,
+        "timeTakenInMillis": millis,
+        "totalFilesDeleted": len(plan) - sum(map(len, failed.values())),
+        "earliestCommitToRetain": plan.earliest_instant,
+        "lastCompletedCommitTimestamp": plan.last_completed,
+        "partitionMetadata": partitions,
+        "version": PLAN_VERSION,
+        "bootstrapPartitionMetadata": {},
+        "extraMetadata": plan.extra_metadata(),
+    }
+    return encode_record(Action.CLEAN, State.COMPLETED, record, version)
+
+
+def _file_info(root: str, partition: str, name: str) -> dict[str, Any]:
+    return {"filePath": f"{root}/{join_path(partition, name)}", "isBootstrapBaseFile": False}

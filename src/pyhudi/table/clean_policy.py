@@ -1,0 +1,229 @@
+"""Retention of file slices: which ones a cleaning policy lets go, computed over Arrow tables.
+
+Nothing is read or written here. Tables and their metadata tables are cleaned by the same rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.enums import CleanPolicy
+from pyhudi.format.file_names import split_paths
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA, group_codes, group_keys
+from pyhudi.timeline.instant import Instant, format_instant, parse_instant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pyhudi.config import Options
+    from pyhudi.timeline.timeline import Timeline
+
+NEEDED_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("base_instant", pa.string())])
+"""File groups that a pending plan works on, and the base instant from which it needs their slices."""
+
+EXPIRED_SCHEMA = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
+"""Files to delete: the partition path, the name without folders, bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """A cleaning policy with its numbers; only the number of the policy counts."""
+
+    policy: CleanPolicy = CleanPolicy.KEEP_LATEST_COMMITS
+    commits: int = 10
+    versions: int = 3
+    hours: int = 24
+
+    @classmethod
+    def of(cls, opts: Options) -> Retention:
+        """Read the policy from the options."""
+        from pyhudi.config import options
+
+        return cls(
+            opts.get_typed(options.CLEAN_POLICY),
+            opts.get_typed(options.CLEAN_COMMITS_RETAINED),
+            opts.get_typed(options.CLEAN_FILE_VERSIONS_RETAINED),
+            opts.get_typed(options.CLEAN_HOURS_RETAINED),
+        )
+
+    @property
+    def by_versions(self) -> bool:
+        """Whether versions of files are counted rather than commits or hours."""
+        return self.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
+
+    def __str__(self) -> str:
+        number = {
+            CleanPolicy.KEEP_LATEST_COMMITS: f"{self.commits} commits",
+            CleanPolicy.KEEP_LATEST_FILE_VERSIONS: f"{self.versions} versions of each file",
+            CleanPolicy.KEEP_LATEST_BY_HOURS: f"{self.hours} hours",
+        }
+        return number[self.policy]
+
+
+def earliest_instant_to_retain(timeline: Timeline, retention: Retention, now: str) -> Instant | None:
+    """Return the first completed write whose snapshot stays readable; None when nothing is to be cleaned.
+
+    It is never after the last write that completed before the first pending one: what is pending may still read, or be
+    rolled back to, older slices.
+
+    Args:
+        timeline: the active timeline.
+        retention: the policy. One by versions has no such instant.
+        now: the current time as an instant in the timeline's zone.
+    """
+    writes = timeline.writes()
+    done = writes.completed().instants
+    if retention.policy is CleanPolicy.KEEP_LATEST_COMMITS:
+        if len(done) <= retention.commits:
+            return None
+        found = done[len(done) - retention.commits]
+    elif retention.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
+        since = format_instant(parse_instant(now) - timedelta(hours=retention.hours))
+        recent = [i for i in done if i.requested >= since]
+        if not recent:
+            return None
+        found = recent[0]
+    else:
+        return None
+    pending = writes.pending().first
+    if pending is not None and found.requested > pending.requested:
+        return next((i for i in reversed(done) if i.requested < pending.requested), None)
+    return found
+
+
+def expired_by_instant(slices: pa.Table, earliest: str) -> NDArray[np.bool_]:
+    """Return a mask of the slices that no snapshot from ``earliest`` on reads.
+
+    The last slice of a group that began before ``earliest`` is still read then, and stays.
+
+    Args:
+        slices: all slices of visible file groups (`SLICE_SCHEMA`, in its order).
+        earliest: the instant to retain.
+    """
+    if not slices.num_rows:
+        return np.zeros(0, dtype=bool)
+    before = _flags(pc.less(slices["base_instant"], earliest))
+    follows = np.append(np.diff(group_codes(slices)) == 0, False)
+    found: NDArray[np.bool_] = before & follows & np.append(before[1:], False)
+    return found
+
+
+def expired_by_version(
+    slices: pa.Table, versions: int, kept: NDArray[np.bool_], planned: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return a mask of the slices that come before the newest ``versions`` of their file group.
+
+    Args:
+        slices: all slices of visible file groups (`SLICE_SCHEMA`, in its order).
+        versions: slices that stay.
+        kept: a mask of slices that are not counted and stay.
+        planned: a mask of the slices of groups that a pending compaction works on; it holds one version already.
+    """
+    if not slices.num_rows:
+        return np.zeros(0, dtype=bool)
+    group = group_codes(slices)
+    counted = (~kept).astype(np.int64)
+    ends = np.flatnonzero(np.append(np.diff(group) != 0, True))
+    number = np.repeat(np.arange(len(ends)), np.diff(np.append(-1, ends)))
+    up_to = np.cumsum(counted)
+    newer = up_to[ends][number] - up_to
+    found: NDArray[np.bool_] = (newer >= versions - planned.astype(np.int64)) & ~kept
+    return found
+
+
+def needed_by_plans(slices: pa.Table, needed: pa.Table) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return masks of the slices that pending plans need, and of all slices of their file groups.
+
+    Args:
+        slices: `SLICE_SCHEMA`.
+        needed: `NEEDED_SCHEMA`.
+    """
+    if not needed.num_rows or not slices.num_rows:
+        nothing = np.zeros(slices.num_rows, dtype=bool)
+        return nothing, nothing
+    keys = group_keys(needed)
+    first = pa.table({"key": keys, "base": needed["base_instant"]}).group_by("key").aggregate([("base", "min")])
+    at = pc.index_in(group_keys(slices), value_set=first["key"].combine_chunks())
+    base = first["base_min"].combine_chunks().take(at)
+    mine = pc.greater_equal(slices["base_instant"].combine_chunks(), base)
+    return _flags(pc.fill_null(mine, False)), _flags(pc.is_valid(at))
+
+
+def holding(slices: pa.Table, names: pa.Array) -> NDArray[np.bool_]:
+    """Return a mask of the slices (`SLICE_SCHEMA`) with a base or log file of one of these ``names``."""
+    if not len(names) or not slices.num_rows:
+        return np.zeros(slices.num_rows, dtype=bool)
+    base = _flags(pc.is_in(split_paths(pc.fill_null(slices["base_path"], ""))[1], value_set=names))
+    logs = slices["log_paths"].combine_chunks()
+    saved = _flags(pc.is_in(split_paths(logs.flatten())[1], value_set=names))
+    base[np.unique(pc.list_parent_indices(logs).to_numpy()[saved])] = True
+    return base
+
+
+def opened_by(slices: pa.Table, instants: Sequence[str]) -> NDArray[np.bool_]:
+    """Return a mask of the slices that pending compactions of these ``instants`` have opened."""
+    mine = pc.is_in(slices["base_instant"], value_set=pa.array(list(instants), pa.string()))
+    return _flags(pc.and_(mine, pc.is_null(slices["base_path"])))
+
+
+def files_of(slices: pa.Table) -> pa.Table:
+    """Return the base and log files of slices (`SLICE_SCHEMA`) as `EXPIRED_SCHEMA`, in the order of the slices."""
+    has_base = slices.filter(pc.is_valid(slices["base_path"]))
+    logs = slices["log_paths"].combine_chunks()
+    parents = pc.list_parent_indices(logs)
+    paths = pa.concat_arrays([has_base["base_path"].combine_chunks(), logs.flatten()])
+    columns = [
+        pa.concat_arrays([has_base["partition"].combine_chunks(), slices["partition"].combine_chunks().take(parents)]),
+        split_paths(paths)[1],
+        pa.concat_arrays([has_base["base_size"].combine_chunks(), slices["log_sizes"].combine_chunks().flatten()]),
+    ]
+    return pa.Table.from_arrays(columns, schema=EXPIRED_SCHEMA)
+
+
+def expired_files(
+    slices: pa.Table,
+    replaced: pa.Table,
+    retention: Retention,
+    earliest: str | None,
+    *,
+    needed: pa.Table | None = None,
+    saved: pa.Array | None = None,
+    pending: Sequence[str] = (),
+) -> pa.Table:
+    """Return the files that a policy lets go (`EXPIRED_SCHEMA`, sorted by partition).
+
+    Args:
+        slices: every slice of the visible file groups (`SLICE_SCHEMA`), those opened by pending compactions included.
+        replaced: every slice of file groups that nobody sees from ``earliest`` on.
+        retention: the policy.
+        earliest: the instant to retain; not looked at by a policy that counts versions.
+        needed: slices that pending plans need (`NEEDED_SCHEMA`).
+        saved: names of the files of savepoints.
+        pending: instants of pending compactions.
+    """
+    names = pa.array([], pa.string()) if saved is None else saved
+    plans = NEEDED_SCHEMA.empty_table() if needed is None else needed
+    kept, planned = needed_by_plans(slices, plans)
+    if retention.by_versions:
+        kept = kept | opened_by(slices, pending)
+        expired = expired_by_version(slices, retention.versions, kept, planned)
+    else:
+        expired = expired_by_instant(slices, earliest or "")
+    gone = slices.filter(pa.array(expired & ~kept & ~holding(slices, names)))
+    hidden = replaced.filter(pa.array(~needed_by_plans(replaced, plans)[0] & ~holding(replaced, names)))
+    both = pa.concat_tables([SLICE_SCHEMA.empty_table(), gone, hidden]).combine_chunks()
+    return files_of(both).sort_by("partition")
+
+
+def _flags(mask: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+    flat = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
+    found: NDArray[Any] = flat.to_numpy(zero_copy_only=False).astype(bool)
+    return found.copy()

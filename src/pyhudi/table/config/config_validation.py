@@ -1,0 +1,183 @@
+"""Options of a write or read against what the table says: contradictions are refused, what is missing is filled in.
+
+The rules are the original's (measured on 1.2.0), with three small freedoms: blanks in lists of columns do not count,
+a key generator and its ``Avro`` twin are the same, and a partition column for a table without partitions is refused
+where the original ignores it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.config import Option, Options, options
+from pyhudi.config.enums import TableType
+from pyhudi.errors import TableConfigConflictError
+from pyhudi.table.config.key_generator_type import KeyGenType, class_name, parse_keygen, parse_partition_fields
+from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, PAYLOADS
+from pyhudi.table.config.new_table_properties import TIMEBASED_PREFIX
+
+if TYPE_CHECKING:
+    from pyhudi.table.config.table_config import TableConfig
+
+_UNPARTITIONED = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)
+
+
+def validated(config: TableConfig, opts: Options) -> Options:
+    """The options with all that the table decides in them. Raises TableConfigConflictError naming key, the table's
+    value, the given value, and the cure."""
+    _check_identity(config, opts)
+    _check_keys(config, opts)
+    _check_partitions(config, opts)
+    _check_merging(config, opts)
+    return opts.merged(_filled(config, opts))
+
+
+def _check_identity(config: TableConfig, opts: Options) -> None:
+    # the table's type wins silently where merge-on-read is meant by the table: jobs that say nothing mean the default
+    if opts.is_set(options.TABLE_TYPE) and config.table_type is TableType.COPY_ON_WRITE:
+        _compare(opts, options.TABLE_TYPE, config.table_type)
+    name = opts.get_typed(options.TABLE_NAME)
+    if name and name.lower() != config.name.lower():
+        raise _conflict(opts, options.TABLE_NAME, config.name, name)
+    database = opts.get_typed(options.DATABASE_NAME)
+    if database and config.database and database.lower() != config.database.lower():
+        raise _conflict(opts, options.DATABASE_NAME, config.database, database)
+    _compare(opts, options.TIMELINE_TIMEZONE, config.timezone)
+    _compare(opts, options.POPULATE_META_FIELDS, config.populate_meta_fields)
+    _compare(opts, options.CDC_ENABLED, config.cdc_enabled)
+    if config.cdc_enabled:
+        _compare(opts, options.CDC_MODE, config.cdc_mode)
+    _compare(opts, options.PARTITION_METAFILE_BASE_FORMAT, config.partition_metafile_base_format)
+
+
+def _check_keys(config: TableConfig, opts: Options) -> None:
+    given = opts.get_typed(options.RECORDKEY_FIELD)
+    if given and given != config.record_keys:
+        raise _conflict(
+            opts,
+            options.RECORDKEY_FIELD,
+            ",".join(config.record_keys) or "none: keys are generated",
+            ",".join(given),
+        )
+    generator = opts.get_typed(options.KEYGENERATOR_CLASS)
+    if generator:
+        kind = parse_keygen(generator)
+        same = generator == config.keygen_class if kind is KeyGenType.USER_PROVIDED else kind is config.keygen
+        if not same:
+            raise _conflict(opts, options.KEYGENERATOR_CLASS, str(config.keygen), generator)
+    for key, value in opts.with_prefix(TIMEBASED_PREFIX).items():
+        stored = config.properties.get(key)
+        if stored is not None and stored != value:
+            raise _conflict_of(key, stored, value)
+
+
+def _check_partitions(config: TableConfig, opts: Options) -> None:
+    _compare(opts, options.HIVE_STYLE_PARTITIONING, config.hive_style)
+    _compare(opts, options.URL_ENCODE_PARTITIONING, config.url_encode)
+    _compare(opts, options.DROP_PARTITION_COLUMNS, config.drop_partition_columns)
+    if options.SLASH_SEPARATED_DATE_PARTITIONING.key in config.properties:
+        _compare(opts, options.SLASH_SEPARATED_DATE_PARTITIONING, config.slash_dates)
+    spec = opts.text(options.PARTITIONPATH_FIELD)
+    if spec is None or (config.keygen in _UNPARTITIONED and opts.is_set(options.KEYGENERATOR_CLASS)):
+        return  # a generator without partitions ignores the columns, in the original too
+    given = parse_partition_fields(spec)
+    stored = config.partition_fields
+    same = [field.name for field in given] == [field.name for field in stored]
+    typed = ":" in spec
+    if same and typed:
+        kinds_known = config.keygen is KeyGenType.CUSTOM
+        stored_kinds = ":" in config.partition_spec  # version 6 stores names only
+        same = kinds_known and (not stored_kinds or given == stored)
+    if not same:
+        raise _conflict(
+            opts, options.PARTITIONPATH_FIELD, config.partition_spec or "none: the table has no partitions", spec
+        )
+
+
+def _check_merging(config: TableConfig, opts: Options) -> None:
+    ordering = opts.get_typed(options.ORDERING_FIELDS)
+    if ordering and config.ordering_fields and ordering != config.ordering_fields:
+        raise _conflict(opts, options.ORDERING_FIELDS, ",".join(config.ordering_fields), ",".join(ordering))
+    merging = config.merging
+    if config.version >= 8:
+        _compare(opts, options.MERGE_MODE, merging.mode)
+        strategy = opts.get_typed(options.MERGE_STRATEGY_ID)
+        if strategy and strategy != merging.strategy_id:
+            raise _conflict(opts, options.MERGE_STRATEGY_ID, merging.strategy_id, strategy)
+    payload = opts.get_typed(options.PAYLOAD_CLASS)
+    stored = config.properties.get("hoodie.compaction.payload.class") or merging.payload_class
+    # a known class on a table with a merge mode is from a job of an older release: the table's mode wins
+    translated = config.version >= 8 and payload in PAYLOADS and merging.payload_class is None
+    if payload and not translated and (stored or config.version >= 8) and payload != stored:
+        raise _conflict(opts, options.PAYLOAD_CLASS, stored or f"merge mode {merging.mode}", payload)
+    for key in (DELETE_FIELD, DELETE_MARKER):
+        kept = merging.properties.get(key)
+        if kept is not None and key in opts and opts[key] != kept:
+            raise _conflict_of(key, kept, opts[key])
+
+
+def _filled(config: TableConfig, opts: Options) -> dict[str, str]:
+    found: dict[str, Any] = {
+        options.TABLE_NAME.key: config.name,
+        options.TABLE_TYPE.key: config.table_type,
+        options.WRITE_TABLE_VERSION.key: config.version if config.version in (6, 8, 9) else None,
+        options.TIMELINE_TIMEZONE.key: config.timezone,
+        options.BASE_FILE_FORMAT.key: config.base_file_format,
+        options.POPULATE_META_FIELDS.key: config.populate_meta_fields,
+        options.CDC_ENABLED.key: config.cdc_enabled,
+        options.HIVE_STYLE_PARTITIONING.key: config.hive_style,
+        options.URL_ENCODE_PARTITIONING.key: config.url_encode,
+        options.DROP_PARTITION_COLUMNS.key: config.drop_partition_columns,
+        options.PARTITION_METAFILE_BASE_FORMAT.key: config.partition_metafile_base_format,
+        options.PARTITIONPATH_FIELD.key: _partition_spec(config, opts),
+    }
+    if config.database:
+        found[options.DATABASE_NAME.key] = config.database
+    if config.record_keys:
+        found[options.RECORDKEY_FIELD.key] = ",".join(config.record_keys)
+    if config.ordering_fields:
+        found[options.ORDERING_FIELDS.key] = ",".join(config.ordering_fields)
+    if config.keygen is KeyGenType.USER_PROVIDED:
+        found[options.KEYGENERATOR_CLASS.key] = config.keygen_class
+    else:
+        found[options.KEYGENERATOR_CLASS.key] = class_name(config.keygen)
+    if config.cdc_enabled:
+        found[options.CDC_MODE.key] = config.cdc_mode
+    if options.SLASH_SEPARATED_DATE_PARTITIONING.key in config.properties:
+        found[options.SLASH_SEPARATED_DATE_PARTITIONING.key] = config.slash_dates
+    if config.version >= 8:
+        found[options.MERGE_MODE.key] = config.merging.mode
+        found[options.MERGE_STRATEGY_ID.key] = config.merging.strategy_id
+    for key, value in config.merging.properties.items():
+        found[key] = value
+    for key, value in config.properties.items():
+        if key.startswith(TIMEBASED_PREFIX):
+            found[key] = value
+    return found
+
+
+def _partition_spec(config: TableConfig, opts: Options) -> str:
+    given = opts.text(options.PARTITIONPATH_FIELD) or ""
+    typed_by_options = config.keygen is KeyGenType.CUSTOM and ":" in given and ":" not in config.partition_spec
+    return given if typed_by_options else config.partition_spec
+
+
+def _compare(opts: Options, option: Option[Any], stored: object) -> None:
+    """Refuse a given value that is not the stored one."""
+    if opts.is_set(option) and opts.get_typed(option) != stored:
+        raise _conflict(opts, option, _text(stored), _text(opts.get_typed(option)))
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _conflict(opts: Options, option: Option[Any], stored: str, given: str) -> TableConfigConflictError:
+    return _conflict_of(opts.spelling(option), stored, given)
+
+
+def _conflict_of(key: str, stored: str, given: str) -> TableConfigConflictError:
+    return TableConfigConflictError(
+        f"option {key}={given!r} contradicts the table, which has {stored!r}; leave the option out to take the table's "
+        "value, or write to a table made with yours"
+    )

@@ -1,0 +1,311 @@
+"""Merge settings of a table, from options and properties in three generations of spellings.
+
+Version 6 names a payload class, version 8 a mode with a strategy id and a payload class, version 9 a mode alone
+(``hoodie.record.merge.mode``) and what was left of the known payload classes as properties of their own. Classes are
+names only; none is ever loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TypeVar
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import MergeMode, PartialUpdateMode, TableType
+from pyhudi.errors import ConfigError, UnsupportedTableError
+
+COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
+
+BUILT_IN_STRATEGIES: Mapping[str, str] = {
+    COMMIT_TIME_STRATEGY: "COMMIT_TIME_ORDERING",
+    EVENT_TIME_STRATEGY: "EVENT_TIME_ORDERING",
+    PAYLOAD_STRATEGY: "payload classes",
+}
+"""Strategy ids that Apache Hudi gives a meaning of its own, and what they mean."""
+
+_PACKAGE = "org.apache.hudi.common.model."
+OVERWRITE_PAYLOAD = _PACKAGE + "OverwriteWithLatestAvroPayload"
+DEFAULT_PAYLOAD = _PACKAGE + "DefaultHoodieRecordPayload"
+_PARTIAL_UPDATE_PAYLOAD = _PACKAGE + "PartialUpdateAvroPayload"
+_DEBEZIUM_PAYLOADS = _PACKAGE + "debezium."
+
+PROPERTY_PREFIX = "hoodie.record.merge.property."
+DELETE_FIELD = "hoodie.payload.delete.field"
+DELETE_MARKER = "hoodie.payload.delete.marker"
+UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"
+
+_STRATEGY_OF = {
+    MergeMode.COMMIT_TIME_ORDERING: COMMIT_TIME_STRATEGY,
+    MergeMode.EVENT_TIME_ORDERING: EVENT_TIME_STRATEGY,
+}
+_MODE_OF = {strategy: mode for mode, strategy in _STRATEGY_OF.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSettings:
+    """Merge settings of a table, in the terms of version 9.
+
+    ``payload_class`` is set for the mode CUSTOM by payload, ``legacy_payload`` when a known class was translated.
+    ``properties`` are merge properties without their prefix: delete field and marker, the unavailable value.
+    ``dedupe_mode`` and ``dedupe_partial_mode`` are what holds between records of one batch. They differ from ``mode``
+    and ``partial_update_mode`` only below version 9, where payload classes have a method of their own for it: most go
+    by the ordering value there and fill nothing. ``deletes_win``: a delete counts whatever its ordering value, as some
+    payload classes have it below version 9. ``sequences``: ordering values are texts of numbers between dots, like
+    ``000012.345``, which compare number by number.
+    """
+
+    mode: MergeMode
+    strategy_id: str
+    ordering_fields: tuple[str, ...] = ()
+    partial_update_mode: PartialUpdateMode | None = None
+    payload_class: str | None = None
+    legacy_payload: str | None = None
+    dedupe_mode: MergeMode = MergeMode.COMMIT_TIME_ORDERING
+    properties: Mapping[str, str] = field(default_factory=dict)
+    dedupe_partial_mode: PartialUpdateMode | None = None
+    deletes_win: bool = False
+    sequences: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Translation:
+    """Meaning of a payload class. ``sequence``: the column of sequences (`MergeSettings`) by which the class itself
+    orders, below version 9, in the place of ``ordering``."""
+
+    mode: MergeMode
+    partial: PartialUpdateMode | None = None
+    ordering: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    sequence: str | None = None
+
+
+_DEBEZIUM_DELETE = {DELETE_FIELD: "_change_operation_type", DELETE_MARKER: "d"}
+_COMMIT, _EVENT = MergeMode.COMMIT_TIME_ORDERING, MergeMode.EVENT_TIME_ORDERING
+
+PAYLOADS: Mapping[str, _Translation] = {
+    OVERWRITE_PAYLOAD: _Translation(_COMMIT),
+    DEFAULT_PAYLOAD: _Translation(_EVENT),
+    _PACKAGE + "EventTimeAvroPayload": _Translation(_EVENT),
+    _PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": _Translation(_COMMIT, PartialUpdateMode.IGNORE_DEFAULTS),
+    _PARTIAL_UPDATE_PAYLOAD: _Translation(_EVENT, PartialUpdateMode.IGNORE_DEFAULTS),
+    _PACKAGE + "AWSDmsAvroPayload": _Translation(_COMMIT, properties={DELETE_FIELD: "Op", DELETE_MARKER: "D"}),
+    _DEBEZIUM_PAYLOADS + "PostgresDebeziumAvroPayload": _Translation(
+        _EVENT,
+        PartialUpdateMode.FILL_UNAVAILABLE,
+        ("_event_lsn",),
+        {**_DEBEZIUM_DELETE, UNAVAILABLE_VALUE: "__debezium_unavailable_value"},
+    ),
+    _DEBEZIUM_PAYLOADS + "MySqlDebeziumAvroPayload": _Translation(
+        _EVENT, None, ("_event_bin_file", "_event_pos"), _DEBEZIUM_DELETE, "_event_seq"
+    ),
+}
+"""Payload classes of older releases that are the same as a merge mode with a few properties."""
+
+
+def from_payload(payload: str, ordering: tuple[str, ...], more: Mapping[str, str] | None = None) -> MergeSettings:
+    """The settings that a payload class stands for; an unknown class is CUSTOM."""
+    known = PAYLOADS.get(payload)
+    if known is None:
+        return MergeSettings(
+            MergeMode.CUSTOM, PAYLOAD_STRATEGY, ordering, None, payload, None, MergeMode.CUSTOM, dict(more or {})
+        )
+    return MergeSettings(
+        known.mode,
+        _STRATEGY_OF[known.mode],
+        known.ordering or ordering,
+        known.partial,
+        None,
+        payload,
+        known.mode,
+        {**(more or {}), **known.properties},
+        known.partial,
+    )
+
+
+def _as_payload(settings: MergeSettings) -> MergeSettings:
+    """The settings of a known payload class where it still works as a class: below version 9.
+
+    Measured with Apache Hudi 1.2.0, which reads the tables of 0.15.0 and 1.0.2 so; those two differ from it and from
+    each other in corner cases of deletes (``docs/format/core.md``, 7.7).
+    """
+    payload = settings.legacy_payload
+    if payload is None:
+        return settings
+    partial = payload == _PARTIAL_UPDATE_PAYLOAD
+    sequence = PAYLOADS[payload].sequence
+    ordering = (sequence,) if sequence else settings.ordering_fields
+    return replace(
+        settings,
+        ordering_fields=ordering,
+        sequences=sequence is not None,
+        dedupe_mode=_EVENT if ordering else _COMMIT,
+        dedupe_partial_mode=settings.partial_update_mode if partial else None,
+        deletes_win=partial or payload.startswith(_DEBEZIUM_PAYLOADS),
+    )
+
+
+def for_new_table(opts: Options) -> MergeSettings:
+    """Return the merge settings of a new table from its options. A payload class decides alone; then mode and strategy;
+    then the ordering columns.
+
+    Raises ConfigError where mode, strategy and payload class do not fit together.
+    """
+    ordering = opts.get_typed(options.ORDERING_FIELDS)
+    mode = opts.get_typed(options.MERGE_MODE)
+    strategy = opts.get_typed(options.MERGE_STRATEGY_ID)
+    payload = opts.get_typed(options.PAYLOAD_CLASS)
+    deletes = {key: opts[key] for key in (DELETE_FIELD, DELETE_MARKER) if key in opts}
+    if len(deletes) == 1:  # one without the other means nothing
+        deletes = {}
+    if payload:
+        settings = from_payload(payload, ordering, deletes)
+        if opts.get_typed(options.WRITE_TABLE_VERSION) == 8 and mode not in (None, settings.mode):
+            raise ConfigError(
+                f"{opts.spelling(options.MERGE_MODE)}={mode} does not go with the payload class {payload}, which means "
+                f"{settings.mode}; give one of the two"
+            )
+        return settings
+    implied = _MODE_OF.get(strategy, MergeMode.CUSTOM) if strategy else None
+    if mode is not None and implied is not None and mode is not implied:
+        raise ConfigError(
+            f"{opts.spelling(options.MERGE_MODE)}={mode} does not go with "
+            f"{opts.spelling(options.MERGE_STRATEGY_ID)}={strategy}, which means {implied}; give one of the two"
+        )
+    mode = mode or implied or (_EVENT if ordering else _COMMIT)
+    if mode is MergeMode.CUSTOM and (not strategy or strategy == PAYLOAD_STRATEGY):
+        raise ConfigError(
+            f"the merge mode CUSTOM needs the id of a merger in {options.MERGE_STRATEGY_ID.key}, "
+            f"or a payload class in {options.PAYLOAD_CLASS.key}"
+        )
+    found = strategy if mode is MergeMode.CUSTOM and strategy else _STRATEGY_OF[mode]
+    return MergeSettings(mode, found, ordering, dedupe_mode=mode, properties=deletes)
+
+
+def table_properties(settings: MergeSettings, opts: Options) -> dict[str, str]:
+    """The properties with which a new table stores *settings*, which are those of *opts*."""
+    version = opts.get_typed(options.WRITE_TABLE_VERSION)
+    ordering = opts.text(options.ORDERING_FIELDS) or ""
+    if version < 8:
+        return _version_6(settings, opts, ordering)
+    found: dict[str, str] = {f"{PROPERTY_PREFIX}{key}": value for key, value in settings.properties.items()}
+    mode, strategy = settings.mode, settings.strategy_id
+    if version == 8:
+        # translated payloads are known to version 8 by their class alone, if it is not the one that stands for the
+        # mode: 1.0.2 cannot read logs where the class and a strategy id are both there and differ
+        payload = settings.payload_class or settings.legacy_payload
+        known = PAYLOADS.get(settings.legacy_payload or "")
+        if known is not None and payload not in (OVERWRITE_PAYLOAD, DEFAULT_PAYLOAD):
+            mode, strategy = MergeMode.CUSTOM, PAYLOAD_STRATEGY
+            found = {key: found[key] for key in found if key.removeprefix(PROPERTY_PREFIX) not in known.properties}
+        by_mode = (
+            OVERWRITE_PAYLOAD if mode is _COMMIT or (mode is MergeMode.CUSTOM and not ordering) else DEFAULT_PAYLOAD
+        )
+        found["hoodie.compaction.payload.class"] = payload or by_mode
+        found["hoodie.record.merge.strategy.id"] = strategy
+        if ordering:
+            found["hoodie.table.precombine.field"] = ordering
+    else:
+        if mode is MergeMode.CUSTOM:
+            found["hoodie.record.merge.strategy.id"] = strategy
+        if settings.payload_class:
+            found["hoodie.compaction.payload.class"] = settings.payload_class
+        if settings.legacy_payload:
+            found["hoodie.table.legacy.payload.class"] = settings.legacy_payload
+            ordering = ",".join(PAYLOADS[settings.legacy_payload].ordering) or ordering
+        if settings.partial_update_mode:
+            found["hoodie.table.partial.update.mode"] = str(settings.partial_update_mode)
+        if ordering:
+            found["hoodie.table.ordering.fields"] = ordering
+    found["hoodie.record.merge.mode"] = str(mode)
+    return found
+
+
+def _version_6(settings: MergeSettings, opts: Options, ordering: str) -> dict[str, str]:
+    found = {"hoodie.table.precombine.field": ordering} if ordering else {}
+    payload = settings.payload_class or settings.legacy_payload
+    # version 6 has no modes; one asked for in so many words becomes the payload class of the same meaning, while an
+    # ordering column alone means event time only from version 8 on
+    named = opts.is_set(options.MERGE_MODE) or opts.is_set(options.MERGE_STRATEGY_ID)
+    if payload is None and named:
+        if settings.mode is MergeMode.CUSTOM:
+            raise ConfigError(
+                "mergers by strategy id need table version 8 or later; version 6 knows payload classes only"
+            )
+        payload = DEFAULT_PAYLOAD if settings.mode is _EVENT else OVERWRITE_PAYLOAD
+        found["hoodie.compaction.payload.class"] = payload
+    if opts.get_typed(options.TABLE_TYPE) is TableType.MERGE_ON_READ:
+        found["hoodie.compaction.payload.class"] = payload or OVERWRITE_PAYLOAD
+        found["hoodie.compaction.record.merger.strategy"] = EVENT_TIME_STRATEGY
+    return found
+
+
+def of_table(
+    properties: Mapping[str, str], version: int, ordering: tuple[str, ...], write_payload: str | None = None
+) -> MergeSettings:
+    """Return the merge settings of a table from its properties. *write_payload* is the payload class of the write's
+    options: copy-on-write tables of version 6 do not store theirs."""
+    merge_properties = {
+        key.removeprefix(PROPERTY_PREFIX): value for key, value in properties.items() if key.startswith(PROPERTY_PREFIX)
+    }
+    payload = properties.get("hoodie.compaction.payload.class") or None
+    mode = _stored(properties, "hoodie.record.merge.mode", MergeMode)
+    if version < 8 or (mode is None and payload):
+        return _as_payload(from_payload(payload or write_payload or OVERWRITE_PAYLOAD, ordering, merge_properties))
+    if mode is None:
+        mode = _MODE_OF.get(properties.get("hoodie.record.merge.strategy.id", ""), _EVENT if ordering else _COMMIT)
+    strategy = properties.get("hoodie.record.merge.strategy.id") or _STRATEGY_OF.get(mode, PAYLOAD_STRATEGY)
+    if mode is MergeMode.CUSTOM and strategy == PAYLOAD_STRATEGY and payload:
+        return _as_payload(from_payload(payload, ordering, merge_properties))
+    partial = _stored(properties, "hoodie.table.partial.update.mode", PartialUpdateMode)
+    return MergeSettings(
+        mode,
+        strategy,
+        ordering,
+        partial,
+        None,
+        properties.get("hoodie.table.legacy.payload.class") or None,
+        mode,
+        merge_properties,
+        partial,
+    )
+
+
+def with_delete_marker(settings: MergeSettings, opts: Options) -> MergeSettings:
+    """The settings with the delete field and marker that a write names, where the table stores none.
+
+    Tables of version 6 never store them and those of 1.0 neither, so every writer has to say them.
+
+    Raises ConfigError when one is given without the other.
+    """
+    given = {
+        option.key: opts.get_typed(option) for option in (options.PAYLOAD_DELETE_FIELD, options.PAYLOAD_DELETE_MARKER)
+    }
+    named = {key: value for key, value in given.items() if value}
+    if not named:
+        return settings
+    known = {**named, **settings.properties}
+    missing = [key for key in given if key not in known]
+    if missing:
+        raise ConfigError(
+            f"{next(iter(named))} is given without {missing[0]}; a delete is known by both, give both or none"
+        )
+    return replace(settings, properties=known)
+
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def _stored(properties: Mapping[str, str], key: str, kind: type[E]) -> E | None:
+    text = properties.get(key)
+    if not text:
+        return None
+    try:
+        return kind(text.upper())
+    except ValueError:
+        raise UnsupportedTableError(
+            f"hoodie.properties says {key}={text}; this release knows {', '.join(kind)}"
+        ) from None

@@ -1,0 +1,158 @@
+"""The properties of a new table: the same keys and values that Apache Hudi writes for each table version.
+
+Version 6 as release 0.15, version 8 as 1.0.2 (plus merge properties, as 1.2 adds), version 9 as 1.2.
+"""
+
+from __future__ import annotations
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import FileFormat
+from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError, warn
+from pyhudi.table.config import merge_settings
+from pyhudi.table.config.key_generator_type import (
+    KeyGenType,
+    class_name,
+    infer_keygen,
+    parse_keygen,
+    parse_partition_fields,
+)
+from pyhudi.table.config.properties_text import CHECKSUM, DATABASE, NAME, table_checksum
+
+TIMEBASED_PREFIX = "hoodie.keygen.timebased."
+_EXTRACTORS = "org.apache.hudi.hive."
+_WITHOUT_PARTITIONS = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)
+
+
+def new_table_properties(opts: Options) -> dict[str, str]:
+    """Return all of ``hoodie.properties``, the checksum included.
+
+    Raises ConfigError when no table name is given or options do not fit together, and UnsupportedTableError for what
+    only Java code could serve.
+    """
+    version = opts.get_typed(options.WRITE_TABLE_VERSION)
+    name = opts.get_typed(options.TABLE_NAME)
+    if not name:
+        raise ConfigError(f"a new table needs a name: set {options.TABLE_NAME.key}")
+    found = {
+        NAME: name,
+        "hoodie.table.type": str(opts.get_typed(options.TABLE_TYPE)),
+        "hoodie.table.version": str(version),
+        "hoodie.timeline.layout.version": "1" if version < 8 else "2",
+        "hoodie.table.timeline.timezone": str(opts.get_typed(options.TIMELINE_TIMEZONE)),
+        "hoodie.table.base.file.format": _base_format(opts),
+        "hoodie.archivelog.folder": opts.get_typed(options.ARCHIVE_FOLDER) if version < 8 else "history",
+        "hoodie.datasource.write.hive_style_partitioning": _flag(opts.get_typed(options.HIVE_STYLE_PARTITIONING)),
+        "hoodie.datasource.write.partitionpath.urlencode": _flag(opts.get_typed(options.URL_ENCODE_PARTITIONING)),
+        "hoodie.datasource.write.drop.partition.columns": _flag(opts.get_typed(options.DROP_PARTITION_COLUMNS)),
+        "hoodie.partition.metafile.use.base.format": _flag(opts.get_typed(options.PARTITION_METAFILE_BASE_FORMAT)),
+        "hoodie.populate.meta.fields": _flag(opts.get_typed(options.POPULATE_META_FIELDS)),
+    }
+    database = opts.get_typed(options.DATABASE_NAME)
+    if database or version < 8:
+        found[DATABASE] = database or ""
+    if version >= 8:
+        found |= {
+            "hoodie.table.initial.version": str(version),
+            "hoodie.timeline.path": "timeline",
+            "hoodie.timeline.history.path": "history",
+            "hoodie.table.multiple.base.file.formats.enable": "false",
+        }
+    found |= _change_capture(opts)
+    found |= _keys(opts, version)
+    found |= merge_settings.table_properties(merge_settings.for_new_table(opts), opts)
+    if version >= 9:
+        found["hoodie.table.format"] = "native"
+        found["hoodie.table.partition_extractor_class"] = _extractor(opts)
+        if opts.get_typed(options.SLASH_SEPARATED_DATE_PARTITIONING):
+            # Apache Hudi leaves this to every writer's options; a table that knows it cannot be written wrongly
+            found[options.SLASH_SEPARATED_DATE_PARTITIONING.key] = "true"
+    found[CHECKSUM] = table_checksum(found)
+    return found
+
+
+def keygen_of(opts: Options) -> KeyGenType:
+    """The key generator that write options mean: the class if given, else by the key and partition columns."""
+    given = opts.get_typed(options.KEYGENERATOR_CLASS)
+    if given:
+        kind = parse_keygen(given)
+        if kind is KeyGenType.USER_PROVIDED:
+            raise UnsupportedTableError(
+                f"the key generator {given} is Java code of your own, which cannot run here; make the key a column "
+                f"and take one of Apache Hudi's generators in {opts.spelling(options.KEYGENERATOR_CLASS)}"
+            )
+        return kind
+    kind = infer_keygen(opts.get_typed(options.RECORDKEY_FIELD), opts.text(options.PARTITIONPATH_FIELD) or "")
+    wished = opts.get_typed(options.KEYGENERATOR_TYPE)
+    if wished and parse_keygen(wished) is not kind:
+        warn(
+            f"{opts.spelling(options.KEYGENERATOR_TYPE)}={wished} has no effect, as in Apache Hudi: the key and "
+            f"partition columns mean {kind}; name a class in {options.KEYGENERATOR_CLASS.key} to decide otherwise",
+        )
+    return kind
+
+
+def _keys(opts: Options, version: int) -> dict[str, str]:
+    kind = keygen_of(opts)
+    found: dict[str, str] = {}
+    record_keys = opts.text(options.RECORDKEY_FIELD)
+    if record_keys:
+        found["hoodie.table.recordkey.fields"] = record_keys
+    spec = "" if kind in _WITHOUT_PARTITIONS else opts.text(options.PARTITIONPATH_FIELD) or ""
+    fields = parse_partition_fields(spec)
+    typed = kind is KeyGenType.CUSTOM
+    found["hoodie.table.partition.fields"] = ",".join(f.name for f in fields) if typed and version < 8 else spec
+    given = opts.get_typed(options.KEYGENERATOR_CLASS) or ""
+    if version < 8:
+        found["hoodie.table.keygenerator.class"] = given or class_name(kind)
+    else:
+        twin = "_AVRO" if "Avro" in given.rsplit(".", 1)[-1] or given.upper().endswith("_AVRO") else ""
+        found["hoodie.table.keygenerator.type"] = f"{kind}{twin}"
+    if kind is KeyGenType.TIMESTAMP:
+        timebased = opts.with_prefix(TIMEBASED_PREFIX)
+        if version < 8:
+            timebased.pop(options.TIMESTAMP_TYPE.key, None)
+        found |= timebased
+    return found
+
+
+def _change_capture(opts: Options) -> dict[str, str]:
+    enabled = opts.get_typed(options.CDC_ENABLED)
+    found = {options.CDC_ENABLED.key: _flag(enabled)}
+    if enabled:
+        found[options.CDC_MODE.key] = str(opts.get_typed(options.CDC_MODE))
+    return found
+
+
+def _base_format(opts: Options) -> str:
+    chosen = opts.get_typed(options.BASE_FILE_FORMAT)
+    if chosen not in (FileFormat.PARQUET, FileFormat.ORC):
+        raise InvalidOptionError(opts.spelling(options.BASE_FILE_FORMAT), str(chosen), "PARQUET, ORC")
+    if opts.get_typed(options.MULTIPLE_BASE_FILE_FORMATS):
+        raise UnsupportedTableError(
+            f"{options.MULTIPLE_BASE_FILE_FORMATS.key}=true: tables of several base file formats cannot be written; "
+            "leave the option out"
+        )
+    return str(chosen)
+
+
+def _extractor(opts: Options) -> str:
+    given = opts.get_typed(options.PARTITION_EXTRACTOR_CLASS)
+    if given:
+        return given
+    spec = opts.text(options.PARTITIONPATH_FIELD)
+    if spec is None:
+        return _EXTRACTORS + "MultiPartKeysValueExtractor"
+    count = len(parse_partition_fields(spec))
+    if count == 0:
+        return _EXTRACTORS + "NonPartitionedExtractor"
+    if count > 1:
+        return _EXTRACTORS + "MultiPartKeysValueExtractor"
+    if opts.get_typed(options.HIVE_STYLE_PARTITIONING):
+        return _EXTRACTORS + "HiveStylePartitionValueExtractor"
+    if opts.get_typed(options.SLASH_SEPARATED_DATE_PARTITIONING):
+        return _EXTRACTORS + "SlashEncodedDayPartitionValueExtractor"
+    return _EXTRACTORS + "SinglePartPartitionValueExtractor"
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"

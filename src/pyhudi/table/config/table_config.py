@@ -1,0 +1,308 @@
+"""Typed configuration of a table, from its properties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from types import MappingProxyType
+from typing import TypeVar
+
+from pyhudi.config import Options
+from pyhudi.config.enums import CdcMode, FileFormat, MergeMode, PartialUpdateMode, TableType, TimelineTimezone
+from pyhudi.config.option import split_names
+from pyhudi.errors import CorruptTableError, InvalidOptionError, UnsupportedTableError
+from pyhudi.storage.storage_protocol import Storage
+from pyhudi.table.config import merge_settings as merging
+from pyhudi.table.config import version_support
+from pyhudi.table.config.config_validation import validated
+from pyhudi.table.config.key_generator_type import (
+    KeyGenType,
+    PartitionField,
+    PartitionKind,
+    infer_keygen,
+    parse_keygen,
+    parse_partition_fields,
+)
+from pyhudi.table.config.merge_settings import MergeSettings
+from pyhudi.table.config.new_table_properties import new_table_properties
+from pyhudi.table.config.properties_file import load_properties, update_properties
+from pyhudi.timeline.timeline_layout import Layout
+
+E = TypeVar("E", bound=StrEnum)
+
+
+@dataclass(frozen=True, eq=True)
+class TableConfig:
+    """The content of ``hoodie.properties``. Immutable; :meth:`updated` writes a change and returns the new one.
+
+    Absent keys have the meaning that Apache Hudi gives to their absence.
+    """
+
+    properties: Mapping[str, str]
+
+    @classmethod
+    def load(cls, storage: Storage) -> TableConfig:
+        """Read and check. Raises NotAHudiTableError, CorruptTableError, or UnsupportedTableError for a table that
+        this release must not read."""
+        config = cls(MappingProxyType(load_properties(storage)))
+        config.check_readable()
+        return config
+
+    @classmethod
+    def for_new_table(cls, options: Options) -> TableConfig:
+        """The config of a table still to be created with these options."""
+        return cls(MappingProxyType(new_table_properties(options)))
+
+    def updated(
+        self,
+        storage: Storage,
+        *,
+        set: Mapping[str, str] | None = None,
+        remove: Collection[str] = (),
+        change: Callable[[dict[str, str]], None] | None = None,
+    ) -> TableConfig:
+        """Rewrite the stored properties (as they are now, not as they were loaded) and return the new config."""
+        return TableConfig(MappingProxyType(update_properties(storage, put=set, remove=remove, change=change)))
+
+    def validate_against(self, options: Options) -> Options:
+        """The options with all that the table decides filled in; TableConfigConflictError where one contradicts."""
+        return validated(self, options)
+
+    # --- identity --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def name(self) -> str:
+        return self.properties["hoodie.table.name"]
+
+    @cached_property
+    def database(self) -> str:
+        """``""`` when the table belongs to none."""
+        return self.properties.get("hoodie.database.name", "")
+
+    @cached_property
+    def table_type(self) -> TableType:
+        return self._choice("hoodie.table.type", TableType.COPY_ON_WRITE)
+
+    @cached_property
+    def version(self) -> int:
+        """Table version; a table without one is older than all that can be read."""
+        return self.integer("hoodie.table.version", 0)
+
+    @cached_property
+    def initial_version(self) -> int:
+        """Version at creation; an upgrade keeps it."""
+        return self.integer("hoodie.table.initial.version", self.version)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Location of the timeline and naming of its files."""
+        return Layout.of(self.properties)
+
+    @cached_property
+    def timezone(self) -> TimelineTimezone:
+        return self._choice("hoodie.table.timeline.timezone", TimelineTimezone.LOCAL)
+
+    @cached_property
+    def base_file_format(self) -> FileFormat:
+        return self._choice("hoodie.table.base.file.format", FileFormat.PARQUET)
+
+    @cached_property
+    def is_metadata_table(self) -> bool:
+        """True if this is a metadata table (``.hoodie/metadata`` of a table)."""
+        return self.keygen is KeyGenType.HOODIE_TABLE_METADATA or (
+            self.base_file_format is FileFormat.HFILE and self.name.endswith("_metadata")
+        )
+
+    # --- keys and partitions ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def record_keys(self) -> tuple[str, ...]:
+        """Columns of the record key; none: keys are generated."""
+        return split_names(self.properties.get("hoodie.table.recordkey.fields", ""))
+
+    @cached_property
+    def partition_spec(self) -> str:
+        """The partition columns as the property spells them, types included."""
+        return self.properties.get("hoodie.table.partition.fields", "")
+
+    @cached_property
+    def partition_fields(self) -> tuple[PartitionField, ...]:
+        """Partition columns with their kind. The timestamp generator's column is a timestamp; the custom generator of
+        version 6 does not store kinds: there they are what the writer's options say (simple here)."""
+        try:
+            fields = parse_partition_fields(self.partition_spec)
+        except InvalidOptionError as e:
+            raise UnsupportedTableError(
+                f"hoodie.properties says hoodie.table.partition.fields={self.partition_spec}; allowed: {e.allowed}"
+            ) from None
+        if self.keygen is KeyGenType.TIMESTAMP:
+            return tuple(PartitionField(field.name, PartitionKind.TIMESTAMP) for field in fields)
+        return fields
+
+    @cached_property
+    def is_partitioned(self) -> bool:
+        return bool(self.partition_fields)
+
+    @cached_property
+    def keygen(self) -> KeyGenType:
+        """The key generator: by type, else by class, else by the key and partition columns."""
+        for key in ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class"):
+            named = self.properties.get(key)
+            if named:
+                try:
+                    return parse_keygen(named)
+                except InvalidOptionError as e:
+                    raise UnsupportedTableError(f"hoodie.properties says {key}={named}; allowed: {e.allowed}") from None
+        return infer_keygen(self.record_keys, self.partition_spec)
+
+    @cached_property
+    def keygen_class(self) -> str | None:
+        """The Java class that the table names, if any; never loaded."""
+        return self.properties.get("hoodie.table.keygenerator.class") or None
+
+    @cached_property
+    def hive_style(self) -> bool:
+        return self.flag("hoodie.datasource.write.hive_style_partitioning")
+
+    @cached_property
+    def url_encode(self) -> bool:
+        return self.flag("hoodie.datasource.write.partitionpath.urlencode")
+
+    @cached_property
+    def slash_dates(self) -> bool:
+        return self.flag("hoodie.datasource.write.slash.separated.date.partitioning")
+
+    @cached_property
+    def drop_partition_columns(self) -> bool:
+        """True if partition columns are missing from the files."""
+        return self.flag("hoodie.datasource.write.drop.partition.columns")
+
+    @cached_property
+    def populate_meta_fields(self) -> bool:
+        """True if files hold the five meta columns; false: virtual keys."""
+        return self.flag("hoodie.populate.meta.fields", True)
+
+    @cached_property
+    def partition_metafile_base_format(self) -> bool:
+        return self.flag("hoodie.partition.metafile.use.base.format")
+
+    # --- merging ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def ordering_fields(self) -> tuple[str, ...]:
+        """Ordering columns, strongest first."""
+        text = self.properties.get("hoodie.table.ordering.fields") or self.properties.get(
+            "hoodie.table.precombine.field"
+        )
+        return split_names(text or "")
+
+    @cached_property
+    def merging(self) -> MergeSettings:
+        """Merge settings, in the terms of version 9."""
+        return self.merging_for(None)
+
+    def merging_for(self, write_payload: str | None) -> MergeSettings:
+        """The same when a write names a payload class: copy-on-write tables of version 6 do not store theirs."""
+        return merging.of_table(self.properties, self.version, self.ordering_fields, write_payload)
+
+    @property
+    def merge_mode(self) -> MergeMode:
+        return self.merging.mode
+
+    @property
+    def merge_strategy_id(self) -> str:
+        return self.merging.strategy_id
+
+    @property
+    def payload_class(self) -> str | None:
+        """The payload class that decides merging, or did before it was translated; a name only."""
+        return self.merging.payload_class or self.merging.legacy_payload
+
+    @property
+    def partial_update_mode(self) -> PartialUpdateMode | None:
+        return self.merging.partial_update_mode
+
+    # --- the rest --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def metadata_partitions(self) -> tuple[str, ...]:
+        """Complete partitions of the metadata table; none: there is no metadata table to read."""
+        return split_names(self.properties.get("hoodie.table.metadata.partitions", ""))
+
+    @cached_property
+    def metadata_partitions_inflight(self) -> tuple[str, ...]:
+        return split_names(self.properties.get("hoodie.table.metadata.partitions.inflight", ""))
+
+    @property
+    def metadata_partitions_kept(self) -> tuple[str, ...]:
+        """Partitions of the metadata table that writes keep up to date: complete ones, and those being built."""
+        return tuple(dict.fromkeys((*self.metadata_partitions, *self.metadata_partitions_inflight)))
+
+    @cached_property
+    def index_defs_path(self) -> str | None:
+        """Path of the index definitions relative to the table's root."""
+        return self.properties.get("hoodie.table.index.defs.path") or None
+
+    @cached_property
+    def cdc_enabled(self) -> bool:
+        return self.flag("hoodie.table.cdc.enabled")
+
+    @cached_property
+    def cdc_mode(self) -> CdcMode:
+        return self._choice("hoodie.table.cdc.supplemental.logging.mode", CdcMode.DATA_BEFORE_AFTER)
+
+    @cached_property
+    def create_schema(self) -> str | None:
+        """Avro schema that SQL created the table with, without meta columns."""
+        return self.properties.get("hoodie.table.create.schema") or None
+
+    # --- what this release can serve -------------------------------------------------------------------------------
+
+    def check_readable(self) -> None:
+        """UnsupportedTableError for a version or feature that would be read wrongly, CorruptTableError for values that
+        no release writes."""
+        version_support.check_readable(self)
+
+    def check_writable(self) -> None:
+        """UnsupportedTableError for a table that can be read but not written."""
+        version_support.check_writable(self)
+
+    # --- plumbing --------------------------------------------------------------------------------------------------
+
+    def _choice(self, key: str, default: E) -> E:
+        text = self.properties.get(key)
+        if not text:
+            return default
+        kind = type(default)
+        try:
+            return kind(text.upper())
+        except ValueError:
+            allowed = ", ".join(kind)
+            raise UnsupportedTableError(f"hoodie.properties says {key}={text}; this release knows {allowed}") from None
+
+    def integer(self, key: str, default: int) -> int:
+        """A property as a whole number; CorruptTableError when it is none."""
+        text = self.properties.get(key, str(default))
+        try:
+            return int(text)
+        except ValueError:
+            raise CorruptTableError(f"hoodie.properties says {key}={text!r}, which is no whole number") from None
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """A property as a boolean; anything but "true" is false, as in Java."""
+        return self.properties.get(key, str(default)).strip().lower() == "true"
+
+    def __reduce__(self) -> tuple[Callable[[dict[str, str]], TableConfig], tuple[dict[str, str]]]:
+        return (_of, (dict(self.properties),))
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.properties.items()))
+
+    def __repr__(self) -> str:
+        return f"TableConfig({self.name!r}, version {self.version}, {self.table_type})"
+
+
+def _of(properties: dict[str, str]) -> TableConfig:
+    return TableConfig(MappingProxyType(properties))

@@ -1,0 +1,82 @@
+"""The way into a table: its storage, its config, its timeline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyhudi.config import Options
+from pyhudi.errors import TableExistsError
+from pyhudi.storage.storage_factory import open_storage
+from pyhudi.storage.storage_protocol import Storage
+from pyhudi.table.config.properties_file import META_FOLDER, PATH, create_properties
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.active_timeline import ActiveTimeline
+
+_FOLDERS = (".aux/.bootstrap/.partitions", ".aux/.bootstrap/.fileids", ".schema", ".temp")
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetaClient:
+    """A table as it was when opened. Immutable and picklable; :meth:`reload` looks again."""
+
+    storage: Storage
+    config: TableConfig
+    options: Options = field(default_factory=Options.parse)
+
+    @classmethod
+    def open(
+        cls, location: str | os.PathLike[str] | Storage, options: Mapping[str, object] | None = None
+    ) -> TableMetaClient:
+        """Open the table at a path, URI or storage.
+
+        Raises NotAHudiTableError, CorruptTableError, UnsupportedTableError.
+        """
+        parsed = Options.parse(options)
+        storage = _storage(location, parsed)
+        return cls(storage, TableConfig.load(storage), parsed)
+
+    @classmethod
+    def create(
+        cls,
+        location: str | os.PathLike[str] | Storage,
+        config: TableConfig,
+        options: Mapping[str, object] | None = None,
+    ) -> TableMetaClient:
+        """Make an empty table: the folders that Apache Hudi makes (where the storage knows folders), then the
+        properties, atomically. Of racing creators one returns; the others get TableExistsError and may open it."""
+        parsed = Options.parse(options)
+        storage = _storage(location, parsed)
+        config.check_readable()
+        config.check_writable()
+        if storage.exists(PATH):
+            raise TableExistsError(f"there is a Hudi table at {storage.root} already; open it, or choose another path")
+        layout = config.layout
+        for folder in _FOLDERS:
+            storage.make_dirs(f"{META_FOLDER}/{folder}")
+        storage.make_dirs(layout.folder)
+        storage.make_dirs(layout.history)
+        create_properties(storage, config.properties)
+        return cls(storage, config, parsed)
+
+    def reload(self) -> TableMetaClient:
+        """The table as it is now: properties read again."""
+        return TableMetaClient(self.storage, TableConfig.load(self.storage), self.options)
+
+    def with_config(self, config: TableConfig) -> TableMetaClient:
+        """The same place with a config that was just written."""
+        return TableMetaClient(self.storage, config, self.options)
+
+    def active_timeline(self) -> ActiveTimeline:
+        """The active timeline as it is now: one listing."""
+        return ActiveTimeline.load(self.storage, self.config.layout)
+
+    def __repr__(self) -> str:
+        return f"TableMetaClient({self.storage.root}, {self.config!r})"
+
+
+def _storage(location: str | os.PathLike[str] | Storage, options: Options) -> Storage:
+    if isinstance(location, (str, os.PathLike)):
+        return open_storage(os.fspath(location), options)
+    return location

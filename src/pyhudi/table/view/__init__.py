@@ -1,0 +1,3 @@
+"""The file-system view. Takes a listing of files and the timeline and gives base files and file slices as Arrow
+tables.
+"""

@@ -1,0 +1,96 @@
+"""State of file groups on the timeline: replaced groups, and slices opened by pending compactions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.file_names import BASE, LOG
+from pyhudi.table.view.file_slicing import is_strict
+from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.archive.archived_timeline import archived_completions
+from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+GROUP_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("instant", pa.string())])
+"""File groups, and the instant that did something to them."""
+
+_READ_THREADS = 16
+
+
+def replaced_groups(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
+    """The file groups that completed replacecommits of the timeline took out of view: partition, file_id, instant.
+
+    One file is read for each such instant; archived ones need not be asked, their file groups are gone from storage.
+    """
+    done = [i for i in timeline if i.is_completed and i.action == Action.REPLACE_COMMIT]
+    with ThreadPoolExecutor(_READ_THREADS) as pool:
+        tables = [
+            metadata.replaced.append_column("instant", pa.array([instant.requested] * metadata.replaced.num_rows))
+            for instant, metadata in zip(done, pool.map(active.commit_metadata, done), strict=True)
+            if metadata.replaced is not None and metadata.replaced.num_rows
+        ]
+    if not tables:
+        return GROUP_SCHEMA.empty_table()
+    table = pa.concat_tables(tables).cast(GROUP_SCHEMA)
+    return table.filter(pc.is_valid(table["file_id"]))
+
+
+def pending_slices(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
+    """The slices that pending compactions have opened: partition, file_id and the compaction's instant."""
+    rows: list[tuple[str, str, str]] = []
+    for instant in timeline:
+        if instant.action != Action.COMPACTION or instant.is_completed:
+            continue
+        plan = decode_record(Action.COMPACTION, State.REQUESTED, active.read_state(instant, State.REQUESTED))
+        rows += [(op["partitionPath"], op["fileId"], instant.requested) for op in plan["operations"] or ()]
+    columns = [pa.array(values, pa.string()) for values in zip(*rows, strict=True)] if rows else [[], [], []]
+    return pa.Table.from_arrays([pa.array(c, pa.string()) for c in columns], schema=GROUP_SCHEMA)
+
+
+def without_orphaned_files(active: ActiveTimeline, files: pa.Table) -> pa.Table:
+    """The files without those that a task left behind which had been given up for lost, and which died after it had
+    finished a file and before it could take it back.
+
+    Such a file is the twin of one that the commit names: it is of the same file group and instant (log files also of
+    the same version), and has another write token. Only where there are twins the commit is asked. In version 6 the
+    names of log files do not tell who wrote them; there, a record that comes twice is merged with itself.
+    """
+    if is_strict(files):
+        return files
+    candidates = files if active.layout.version >= 2 else files.filter(pc.equal(files["kind"], BASE))
+    version = pc.fill_null(candidates["log_version"].cast(pa.string()), "")
+    names = [candidates[name] for name in ("partition", "file_id", "instant", "kind")]
+    texts = pc.binary_join_element_wise(*names, version, "\x00", null_handling="replace")
+    codes = texts.combine_chunks().dictionary_encode().indices.to_numpy()
+    counts = np.bincount(codes)
+    if not len(counts) or counts.max() == 1:
+        return files
+    several = candidates.filter(pa.array(counts[codes] > 1))
+    codes = codes[counts[codes] > 1]
+    done = [active.timeline.find(i) for i in pc.unique(several["instant"]).to_pylist()]
+    named = [active.commit_metadata(i).named_files() for i in done if i is not None and i.is_completed and i.is_write]
+    if not named:
+        return files
+    is_named = pc.is_in(several["path"], value_set=pa.concat_arrays(named)).to_numpy()
+    known = np.isin(codes, codes[is_named])
+    leftovers = several["path"].filter(pa.array(known & ~is_named))
+    return files.filter(pc.invert(pc.is_in(files["path"], value_set=leftovers.combine_chunks())))
+
+
+def completions_of_archived(
+    storage: Storage, active: ActiveTimeline, files: pa.Table, timeline: Timeline
+) -> Mapping[str, str]:
+    """Completion times of archived delta commits whose log files are still there; they are few or none."""
+    logs = files.filter(pc.equal(files["kind"], LOG))
+    wanted = {i for i in pc.unique(logs["instant"]).to_pylist() if timeline.is_before_start(i)}
+    return archived_completions(storage, active.layout, wanted) if wanted else {}

@@ -1,0 +1,84 @@
+"""The data files of a table as one listing of its storage gives them: an Arrow table, no Python object per file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
+from pyhudi.timeline.timeline_layout import META_FOLDER
+
+if TYPE_CHECKING:
+    from pyhudi.storage.storage_protocol import Storage
+
+_PARTITION_MARK = ".hoodie_partition_metadata"
+_LIST_THREADS = 16
+
+FILE_SCHEMA = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("kind", pa.string()),
+        ("file_id", pa.string()),
+        ("token", pa.string()),
+        ("instant", pa.string()),
+        ("log_version", pa.int32()),
+    ]
+)
+"""Base and log files as listed: ``path`` relative to the root, ``size`` in bytes, ``instant`` as in the name."""
+
+
+DATA_KINDS = (BASE, LOG)
+"""Kinds of files that hold the rows of a table; files of change data stand beside them."""
+
+
+def list_files(
+    storage: Storage, partitions: Sequence[str] | None = None, kinds: Sequence[str] = DATA_KINDS
+) -> tuple[pa.Table, list[str]]:
+    """Base and log files (`FILE_SCHEMA`) of the table, or of the given partitions, and the sorted partition paths.
+
+    Without ``partitions`` the whole tree is listed; a folder is a partition when it has a partition metadata file.
+    Given partitions are taken on trust and those that do not exist are empty. ``kinds`` are other kinds of files to
+    list (`pyhudi.format.file_names`).
+    """
+    listing = _list_tree(storage) if partitions is None else _list_folders(storage, partitions)
+    folders, names = split_paths(listing["path"])
+    if partitions is None:
+        marks = pc.starts_with(names, _PARTITION_MARK)
+        found = sorted(pc.unique(folders.filter(marks)).to_pylist())
+        inside = pc.is_in(folders, value_set=pa.array(found, pa.string()))
+        listing, folders, names = listing.filter(inside), folders.filter(inside), names.filter(inside)
+    else:
+        found = sorted(set(partitions))
+    parsed = parse_names(names)
+    table = pa.Table.from_arrays(
+        [
+            folders,
+            listing["path"],
+            listing["size"],
+            *(parsed[name] for name in ("kind", "file_id", "token", "instant", "log_version")),
+        ],
+        schema=FILE_SCHEMA,
+    )
+    return table.filter(pc.is_in(table["kind"], value_set=pa.array(kinds))), found
+
+
+def _list_tree(storage: Storage) -> pa.Table:
+    # not one recursive listing: .hoodie can be larger than the table
+    dirs = [name for name in storage.list_dirs("") if name != META_FOLDER]
+    with ThreadPoolExecutor(_LIST_THREADS) as pool:
+        below = pool.map(lambda name: storage.list(name, recursive=True), dirs)
+        return pa.concat_tables([storage.list(""), *below])
+
+
+def _list_folders(storage: Storage, partitions: Sequence[str]) -> pa.Table:
+    folders = sorted(set(partitions))
+    if len(folders) == 1:
+        return storage.list(folders[0])
+    with ThreadPoolExecutor(_LIST_THREADS) as pool:
+        return pa.concat_tables([storage.list("").slice(0, 0), *pool.map(storage.list, folders)])

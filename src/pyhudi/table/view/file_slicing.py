@@ -1,0 +1,176 @@
+"""Files cut into file slices, by columns: the part of the file-system view that knows nothing of timelines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pyhudi.format.file_names import BASE, LOG
+from pyhudi.table.view.file_listing import FILE_SCHEMA
+
+SLICE_SCHEMA = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("base_instant", pa.string()),
+        ("base_path", pa.string()),
+        ("base_size", pa.int64()),
+        ("log_paths", pa.list_(pa.string())),
+        ("log_sizes", pa.list_(pa.int64())),
+    ]
+)
+"""One row per file slice, sorted by partition, file id and base instant. ``base_path`` and ``base_size`` are null for
+a slice of logs only; logs are in the order in which they are merged."""
+
+
+def fold_slices(files: pa.Table) -> pa.Table:
+    """Cut files (`FILE_SCHEMA` plus ``key``; kind ``pending`` opens a slice without a file) into `SLICE_SCHEMA`.
+
+    In the order of their keys within a group, every base file starts a slice and the logs after it are its own. Logs
+    before the first base file of a group form a slice of logs.
+    """
+    is_log = _to_numpy(pc.equal(files["kind"], LOG))
+    if pc.all(pc.equal(files["kind"], BASE)).as_py() and is_strict(files):
+        return _base_slices(files)
+    group = group_codes(files)
+    # the last of these counts most; a base file comes before logs of an equal key
+    order = np.lexsort((ranks(files["token"]), is_log, ranks(files["key"]), group))
+    is_log, group = is_log[order], group[order]
+    files = files.take(pa.array(order))
+    new_group = np.append(True, np.diff(group) != 0)
+    # a retried write can leave two base files of one instant: the later token stands
+    start = new_group | ~is_log
+    twin = np.append((~is_log[:-1]) & (~is_log[1:]) & ~new_group[1:], False)
+    if twin.any():
+        instant = ranks(files["instant"])
+        twin[:-1] &= instant[:-1] == instant[1:]
+        if twin.any():
+            return fold_slices(files.filter(pa.array(~twin)))
+    heads = pa.array(np.flatnonzero(start))
+    head = files.take(heads)
+    has_base = pc.equal(head["kind"], BASE)
+    none = pa.scalar(None, pa.string())
+    slice_of = (np.cumsum(start) - 1)[is_log]
+    logs = files.filter(pa.array(is_log))
+    # completion times say which slice a log belongs to, the instants in the names in which order logs are merged
+    version = _to_numpy(pc.fill_null(logs["log_version"], 0))
+    logs = logs.take(pa.array(np.lexsort((ranks(logs["token"]), version, ranks(logs["instant"]), slice_of))))
+    counts = np.bincount(slice_of, minlength=head.num_rows)
+    offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
+    lists = [pa.ListArray.from_arrays(offsets, _flat(logs[name])) for name in ("path", "size")]
+    columns = [
+        head["partition"],
+        head["file_id"],
+        head["instant"],
+        pc.if_else(has_base, head["path"], none),
+        pc.if_else(has_base, head["size"], pa.scalar(None, pa.int64())),
+        *lists,
+    ]
+    return in_order(pa.Table.from_arrays(columns, schema=SLICE_SCHEMA), "base_instant")
+
+
+def _base_slices(files: pa.Table) -> pa.Table:
+    """Base files that are each all of their file group, in order, as slices."""
+    offsets = pa.array(np.zeros(files.num_rows + 1, np.int32))
+    none = [pa.ListArray.from_arrays(offsets, pa.array([], kind)) for kind in (pa.string(), pa.int64())]
+    columns = [files[name] for name in ("partition", "file_id", "instant", "path", "size")]
+    return pa.Table.from_arrays([*columns, *none], schema=SLICE_SCHEMA)
+
+
+def pending_events(pending: pa.Table, as_of: str | None) -> pa.Table:
+    """The slices that compactions have opened (partition, file_id, instant) up to a time, as rows for `fold_slices`."""
+    if as_of is not None:
+        pending = pending.filter(pc.less_equal(pending["instant"], as_of))
+    columns = {
+        "kind": pa.array(["pending"] * pending.num_rows, pa.string()),
+        "partition": pending["partition"],
+        "file_id": pending["file_id"],
+        "instant": pending["instant"],
+        "key": pending["instant"],
+    }
+    schema = FILE_SCHEMA.append(pa.field("key", pa.string()))
+    arrays = [columns.get(f.name, pa.nulls(pending.num_rows, f.type)) for f in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+# --- Arrow helpers ---------------------------------------------------------------------------------------------------
+
+
+def where(instants: pa.ChunkedArray, keep: Callable[[str], bool]) -> pa.Array:
+    """A mask from a question that is asked once for each different instant."""
+    wanted = [instant for instant in pc.unique(instants).to_pylist() if keep(instant)]
+    return pc.is_in(instants, value_set=pa.array(wanted, pa.string()))
+
+
+def mapped(instants: pa.ChunkedArray, convert: Callable[[str], str]) -> pa.Array:
+    encoded = _flat(instants).dictionary_encode()
+    mapped = pa.array([convert(i) for i in encoded.dictionary.to_pylist()], pa.string())
+    return mapped.take(encoded.indices)
+
+
+def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _to_numpy(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
+    array: NDArray[Any] = _flat(column).to_numpy(zero_copy_only=False)
+    return array
+
+
+def group_keys(table: pa.Table) -> pa.Array:
+    """A text for each row's file group."""
+    return _flat(pc.binary_join_element_wise(table["partition"], table["file_id"], "\x00"))
+
+
+def group_codes(table: pa.Table) -> NDArray[Any]:
+    """A number for each row's file group; equal groups have equal numbers."""
+    partitions, ids = (_flat(table[name]).dictionary_encode() for name in ("partition", "file_id"))
+    codes: NDArray[Any] = _to_numpy(partitions.indices).astype(np.int64) * len(ids.dictionary) + _to_numpy(ids.indices)
+    return codes
+
+
+def ranks(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Numbers that order as the texts do; null first."""
+    encoded = _flat(pc.fill_null(column, "")).dictionary_encode()
+    order = np.empty(len(encoded.dictionary), dtype=np.int64)
+    order[_to_numpy(pc.sort_indices(encoded.dictionary))] = np.arange(len(encoded.dictionary))
+    return order[_to_numpy(encoded.indices)] if len(encoded) else np.zeros(0, dtype=np.int64)
+
+
+def filtered(table: pa.Table, mask: pa.ChunkedArray | pa.Array) -> pa.Table:
+    """The rows of a mask; the table itself where these are all."""
+    return table if pc.all(mask).as_py() is True else table.filter(mask)
+
+
+def is_strict(table: pa.Table) -> bool:
+    """Return True if rows are in the order of partition and file id, no two of them of one file group."""
+    if table.num_rows < 2:
+        return True
+    before, after = table.slice(0, table.num_rows - 1), table.slice(1)
+    same = pc.equal(before["partition"], after["partition"])
+    found = pc.if_else(
+        same, pc.less(before["file_id"], after["file_id"]), pc.less(before["partition"], after["partition"])
+    )
+    return bool(pc.all(found).as_py())
+
+
+def in_order(table: pa.Table, last: str) -> pa.Table:
+    """The rows in the order of partition, file id and one more column."""
+    if table.num_rows < 2 or _is_sorted(table, last):
+        return table
+    return table.sort_by([("partition", "ascending"), ("file_id", "ascending"), (last, "ascending")])
+
+
+def _is_sorted(table: pa.Table, last: str) -> bool:
+    """True if rows are in the order of partition, file id and one more column already."""
+    before, after = table.slice(0, table.num_rows - 1), table.slice(1)
+    found = pc.less_equal(before[last], after[last])
+    for name in ("file_id", "partition"):
+        earlier = pc.less(before[name], after[name])
+        found = pc.or_(earlier, pc.and_(pc.equal(before[name], after[name]), found))
+    return bool(pc.all(found).as_py())

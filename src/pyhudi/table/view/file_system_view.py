@@ -1,0 +1,254 @@
+"""The file-system view: which files make up a table, as of which instant. All columnar, no Python object per file.
+
+A listing gives the files; the timeline says which of them count (``Timeline.contains_or_before_start``, cut at the
+instant of a time travel); completed replacecommits hide file groups; what is left falls into file slices: a base file
+and the log files that follow it.
+
+A log file of table version 6 carries the base instant of its slice in its name. From version 8 on it carries the
+instant of its delta commit and belongs to the newest base instant that is not after that commit's completion. A
+pending compaction opens a slice without a base file, whose logs a reader merges with the slice before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.file_names import BASE, LOG
+from pyhudi.table.view.file_group_state import (
+    GROUP_SCHEMA,
+    completions_of_archived,
+    pending_slices,
+    replaced_groups,
+    without_orphaned_files,
+)
+from pyhudi.table.view.file_listing import list_files
+from pyhudi.table.view.file_slicing import (
+    SLICE_SCHEMA,
+    filtered,
+    fold_slices,
+    group_codes,
+    group_keys,
+    in_order,
+    is_strict,
+    mapped,
+    pending_events,
+    ranks,
+    where,
+)
+from pyhudi.timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+__all__ = ["BASE_FILE_SCHEMA", "SLICE_SCHEMA", "FileSystemView", "Lister", "OpenTable"]
+
+BASE_FILE_SCHEMA = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("instant", pa.string()),
+        ("token", pa.string()),
+        ("path", pa.string()),
+        ("size", pa.int64()),
+    ]
+)
+
+
+Lister = Callable[["Storage", Sequence[str] | None], tuple[pa.Table, list[str]]]
+"""Gives the files of a table, or of some partitions, and the partition paths, as `list_files` does."""
+
+
+class OpenTable(Protocol):
+    """Table as a view needs it: a ``TableMetaClient``, or one pinned to a moment."""
+
+    @property
+    def storage(self) -> Storage: ...
+    @property
+    def config(self) -> TableConfig: ...
+    def active_timeline(self) -> ActiveTimeline: ...
+
+
+class FileSystemView:
+    """The files of a table (or of some partitions) and the slices they form.
+
+    ``files`` has `FILE_SCHEMA`. ``replaced`` (partition, file_id, instant) names the file groups that each completed
+    replacecommit took out of view, ``pending`` (same columns) the slices that pending compactions have opened.
+    ``compactions`` are completed ones whose base files count from their requested time on where views are cut at a
+    completion time: they hold what had completed before they were requested, and no change of their own.
+    ``by_completion`` is set for table versions 8 and later; ``archived`` gives completion times of instants that have
+    left the active timeline.
+    """
+
+    def __init__(
+        self,
+        files: pa.Table,
+        timeline: Timeline,
+        *,
+        replaced: pa.Table | None = None,
+        pending: pa.Table | None = None,
+        by_completion: bool = True,
+        archived: Mapping[str, str] | None = None,
+        compactions: frozenset[str] = frozenset(),
+        partitions: Sequence[str] = (),
+    ) -> None:
+        self.files = files
+        self.timeline = timeline
+        self.partitions = list(partitions)
+        self._replaced = replaced if replaced is not None else GROUP_SCHEMA.empty_table()
+        self._pending = pending if pending is not None else GROUP_SCHEMA.empty_table()
+        self._by_completion = by_completion
+        self._archived = archived or {}
+        self._compactions = compactions
+
+    @classmethod
+    def load(
+        cls,
+        client: OpenTable,
+        timeline: Timeline | None = None,
+        partitions: Sequence[str] | None = None,
+        lister: Lister | None = None,
+        compactions: frozenset[str] = frozenset(),
+    ) -> FileSystemView:
+        """List the table, or only the given partitions, and read what the timeline says about its files.
+
+        ``timeline`` defaults to the client's active timeline, ``lister`` to listing the storage.
+        """
+        active = client.active_timeline()
+        known = active.timeline if timeline is None else timeline
+        files, found = (lister or list_files)(client.storage, partitions)
+        files = without_orphaned_files(active, files)
+        by_completion = client.config.version >= 8
+        return cls(
+            files,
+            known,
+            replaced=replaced_groups(active, known),
+            pending=pending_slices(active, known),
+            by_completion=by_completion,
+            archived=completions_of_archived(client.storage, active, files, known) if by_completion else None,
+            compactions=compactions,
+            partitions=found,
+        )
+
+    def __repr__(self) -> str:
+        return f"FileSystemView({self.files.num_rows} files in {len(self.partitions)} partitions)"
+
+    # --- what is visible ---------------------------------------------------------------------------------------------
+
+    def base_files(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
+        """Return all committed base files of file groups that are not replaced (`BASE_FILE_SCHEMA`), older versions
+        included.
+
+        ``as_of`` cuts at a requested time, ``completed_by`` at a completion time, both inclusive.
+        """
+        counts = self._instant_counts(as_of, completed_by)
+        base = self._committed(BASE, counts)
+        return self._not_replaced(base, counts).select(BASE_FILE_SCHEMA.names)
+
+    def latest_base_files(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
+        """The newest committed base file of every visible file group: what a read-optimized query reads."""
+        base = self.base_files(as_of, completed_by=completed_by)
+        group = group_codes(base)
+        order = np.lexsort((ranks(base["token"]), ranks(base["instant"]), group))
+        last = np.append(np.diff(group[order]) != 0, True) if len(order) else np.zeros(0, dtype=bool)
+        return in_order(base.take(pa.array(order[last])), "instant")
+
+    def latest_slices(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
+        """The newest slice of every visible file group (`SLICE_SCHEMA`), as a snapshot query merges it.
+
+        Logs of a slice that a pending compaction has opened are part of the slice before, which they update.
+        """
+        slices = self._slices(as_of, completed_by, split_pending=False)
+        if is_strict(slices):
+            return slices
+        group = group_codes(slices)
+        return slices.filter(pa.array(np.append(np.diff(group) != 0, True)))
+
+    def all_slices(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
+        """Return every slice of the visible file groups (`SLICE_SCHEMA`), those opened by pending compactions
+        included."""
+        return self._slices(as_of, completed_by, split_pending=True)
+
+    def replaced_groups(self, as_of: str | None = None, *, completed_by: str | None = None) -> pa.Table:
+        """File groups hidden by replacecommits up to that time: partition, file_id, instant."""
+        counts = self._instant_counts(as_of, completed_by)
+        return self._replaced.filter(where(self._replaced["instant"], counts))
+
+    def completions(self, instants: pa.ChunkedArray) -> pa.Array:
+        """Return the completion times of instants; the requested time where that is not known."""
+        return mapped(instants, self._completion)
+
+    def replaced_slices(self, before: str | None = None) -> pa.Table:
+        """Return every slice (`SLICE_SCHEMA`) of file groups that replacecommits have taken out of view.
+
+        ``before`` takes only replacecommits that were requested earlier.
+        """
+        counts = self._instant_counts(None, None)
+        gone = self._replaced.filter(
+            where(self._replaced["instant"], lambda i: counts(i) and (before is None or i < before))
+        )
+        if not gone.num_rows:
+            return SLICE_SCHEMA.empty_table()
+        base = self._committed(BASE, counts)
+        events = pa.concat_tables([base.append_column("key", base["instant"]), self._logs(counts, None)])
+        files = events.filter(pc.is_in(group_keys(events), value_set=group_keys(gone)))
+        return fold_slices(files) if files.num_rows else SLICE_SCHEMA.empty_table()
+
+    # --- how ---------------------------------------------------------------------------------------------------------
+
+    def _instant_counts(self, as_of: str | None, completed_by: str | None) -> Callable[[str], bool]:
+        timeline = self.timeline
+
+        def counts(instant: str) -> bool:
+            if as_of is not None and instant > as_of:
+                return False
+            if not timeline.contains_or_before_start(instant):
+                return False
+            if completed_by is None:
+                return True
+            return (instant if instant in self._compactions else self._completion(instant)) <= completed_by
+
+        return counts
+
+    def _completion(self, instant: str) -> str:
+        return self.timeline.completion_of(instant) or self._archived.get(instant) or instant
+
+    def _committed(self, kind: str, counts: Callable[[str], bool]) -> pa.Table:
+        files = filtered(self.files, pc.equal(self.files["kind"], kind))
+        return filtered(files, where(files["instant"], counts))
+
+    def _not_replaced(self, files: pa.Table, counts: Callable[[str], bool]) -> pa.Table:
+        hidden = self._replaced.filter(where(self._replaced["instant"], counts))
+        if hidden.num_rows == 0 or files.num_rows == 0:
+            return files
+        return files.filter(pc.invert(pc.is_in(group_keys(files), value_set=group_keys(hidden))))
+
+    def _logs(self, counts: Callable[[str], bool], as_of: str | None) -> pa.Table:
+        """Visible log files with the column ``key``: what places them among the base instants of their group."""
+        if self._by_completion:
+            logs = self._committed(LOG, counts)
+            key = self.completions(logs["instant"])
+        else:
+            # committed or not is told block by block: the name has the slice's base instant, not the writer's
+            logs = self.files.filter(pc.equal(self.files["kind"], LOG))
+            if as_of is not None:
+                logs = logs.filter(pc.less_equal(logs["instant"], as_of))
+            key = logs["instant"]
+        return logs.append_column("key", key)
+
+    def _slices(self, as_of: str | None, completed_by: str | None, *, split_pending: bool) -> pa.Table:
+        counts = self._instant_counts(as_of, completed_by)
+        base = self._committed(BASE, counts)
+        events = [base.append_column("key", base["instant"]), self._logs(counts, as_of)]
+        if split_pending and self._pending.num_rows:
+            events.append(pending_events(self._pending, as_of))
+        files = self._not_replaced(pa.concat_tables(events), counts)
+        if files.num_rows == 0:
+            return SLICE_SCHEMA.empty_table()
+        return fold_slices(files)

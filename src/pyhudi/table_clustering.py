@@ -1,0 +1,124 @@
+"""Clustering as a user asks for it: the part of ``HudiTable.services`` that rewrites file groups."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, overload
+
+from pyhudi.index_planning import session_if_any
+from pyhudi.services.clustering.clustering_plan import ClusteringPlan
+from pyhudi.services.clustering.clustering_runner import (
+    ClusteringResult,
+    ClusteringRunner,
+    ThreadRunner,
+    run_all,
+    run_pending,
+)
+from pyhudi.services.clustering.clustering_schedule import make_plan, pending_plans, schedule
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pyhudi.config import Options
+    from pyhudi.table.meta_client import TableMetaClient
+
+Given = Mapping[str, object] | None
+
+
+class ClusteringServices:
+    """Clustering of one table: small file groups become large ones, and rows are sorted, while their commit times,
+    sequence numbers and keys stay. Log files are merged on the way.
+
+    What is planned stays readable and is replaced in one commit. File groups of a pending plan cannot be written to
+    until it is run; a write that did so all the same makes the clustering fail, never the other way round.
+    """
+
+    @abstractmethod
+    def _open(self, options: Given) -> tuple[TableMetaClient, Options]:
+        """The table as it is now, and options on top of its own."""
+
+    @overload
+    def cluster(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[False] = False,
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+    ) -> ClusteringResult: ...
+
+    @overload
+    def cluster(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[True],
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+    ) -> ClusteringPlan: ...
+
+    def cluster(
+        self,
+        options: Given = None,
+        *,
+        dry_run: bool = False,
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+    ) -> ClusteringResult | ClusteringPlan:
+        """Rewrite file groups: run the plans that are pending or, if there are none, make a plan and run it.
+
+        Base files below `hoodie.clustering.plan.strategy.small.file.limit` are clustered, into files of up to
+        `hoodie.clustering.plan.strategy.target.file.max.bytes`, sorted by
+        `hoodie.clustering.plan.strategy.sort.columns` if given, along the curve that `hoodie.layout.optimize.strategy`
+        names. The call itself is the reason to cluster; with ``only_if_due`` a new plan is made only after
+        `hoodie.clustering.async.max.commits` commits. With ``dry_run`` nothing is done, and the plan that would be made
+        is returned.
+
+        Raises:
+            ConfigError: options are wrong, or there is no such column to sort by; nothing is planned then.
+            UnsupportedTableError: the table has the bucket index, or merges by a merger that is not registered.
+            ConflictError: a file group was written to meanwhile; the plan stays, to be tried again.
+            TransactionError: another process runs a plan, or a restore is pending.
+            SetupError: the table has a record index, or there is too much to be sorted in memory, and no Spark.
+        """
+        client, opts = self._open(options)
+        if dry_run:
+            return make_plan(client, opts, only_if_due=only_if_due)
+        return run_all(client, opts, _runner(spark), only_if_due=only_if_due)
+
+    def schedule_clustering(self, options: Given = None, *, only_if_due: bool = False) -> ClusteringPlan:
+        """Make a clustering plan and leave it on the timeline, to be run by whoever comes. Its file groups cannot be
+        written to until then.
+
+        The plan is empty, and not on the timeline, when there is nothing to do; its ``reason`` says why.
+        """
+        client, opts = self._open(options)
+        return schedule(client, opts, only_if_due=only_if_due)
+
+    def run_clustering(
+        self, instant: str | None = None, options: Given = None, *, spark: SparkSession | None = None
+    ) -> ClusteringResult:
+        """Run the clustering plans that are pending, oldest first, or only that of ``instant``. A run that failed
+        before, here or elsewhere, is undone and begun anew. Errors as of `cluster`.
+
+        A clustering that another program has begun is left alone, unless its ``instant`` is given here, or it has been
+        silent for `pyhudi.compaction.abandoned.minutes`.
+        """
+        client, opts = self._open(options)
+        return run_pending(client, opts, _runner(spark), instant=instant, asked_for=instant is not None)
+
+    def pending_clusterings(self) -> list[ClusteringPlan]:
+        """The clustering plans on the timeline that are not completed, oldest first."""
+        client, _ = self._open(None)
+        return pending_plans(client.active_timeline())
+
+
+def _runner(spark: SparkSession | None) -> ClusteringRunner:
+    """Who does the work."""
+    session = spark or session_if_any()
+    if session is None:
+        return ThreadRunner()
+    from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
+
+    return SparkClusteringRunner(session)

@@ -1,0 +1,154 @@
+"""The archived timeline of layout 1; docs/format/core.md, section 3.1.
+
+It consists of log files ``.commits_.archive.<N>_1-0-1`` of Avro blocks, with one record for each state file of an
+instant. A run writes its instants to a new file, which is there as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.errors import TimelineError
+from pyhudi.format.avro.container import encode_record, load_schema, schema_json, with_java_strings
+from pyhudi.format.log import BlockType, Header
+from pyhudi.format.log.block_framing import Buffer, frame
+from pyhudi.format.log.encoding.data_block_encoder import avro_content
+from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.archive.archived_timeline import (
+    ARCHIVE_PREFIX,
+    archive_files,
+    archive_number,
+    completed_in_archive_file,
+    last_of_archive_file,
+)
+from pyhudi.timeline.instant import Action, Instant, State, instant_of_millis
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.timeline_layout import Layout
+
+BATCH = 10
+"""Records of a block (``hoodie.commits.archival.batch``)."""
+ACTIONS = frozenset(
+    {
+        Action.COMMIT,
+        Action.DELTA_COMMIT,
+        Action.REPLACE_COMMIT,
+        Action.CLEAN,
+        Action.ROLLBACK,
+        Action.SAVEPOINT,
+    }
+)
+"""Actions, in the form of completed ones, for which Apache Hudi archives instants; restores and indexing stay."""
+_TOKEN = "1-0-1"
+_PENDING = frozenset((a, s) for a in (Action.COMMIT, Action.DELTA_COMMIT) for s in (State.REQUESTED, State.INFLIGHT))
+_COMMITS = {
+    (Action.COMMIT, State.COMPLETED): "hoodieCommitMetadata",
+    (Action.DELTA_COMMIT, State.COMPLETED): "hoodieCommitMetadata",
+    **dict.fromkeys(_PENDING, "hoodieCommitMetadata"),
+    (Action.REPLACE_COMMIT, State.INFLIGHT): "HoodieInflightReplaceMetadata",
+    (Action.REPLACE_COMMIT, State.COMPLETED): "hoodieReplaceCommitMetadata",
+}
+"""Fields for the contents of commit metadata, by action and state."""
+_OTHERS = {
+    (Action.REPLACE_COMMIT, State.REQUESTED): "hoodieRequestedReplaceMetadata",
+    (Action.CLEAN, State.REQUESTED): "hoodieCleanerPlan",
+    (Action.CLEAN, State.INFLIGHT): "hoodieCleanerPlan",
+    (Action.CLEAN, State.COMPLETED): "hoodieCleanMetadata",
+    (Action.ROLLBACK, State.COMPLETED): "hoodieRollbackMetadata",
+    (Action.SAVEPOINT, State.COMPLETED): "hoodieSavePointMetadata",
+    (Action.COMPACTION, State.REQUESTED): "hoodieCompactionPlan",
+    (Action.LOG_COMPACTION, State.REQUESTED): "hoodieCompactionPlan",
+}
+"""Fields for the contents of plans and results. Other state files leave their name only."""
+_ROLLING_STAT = {"ROLLING_STAT": ""}
+"""Entry that Apache Hudi adds to the extra metadata of every commit that it archives."""
+
+
+def archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> list[Instant]:
+    """Return those of completed instants that are in the newest archive file, as a run leaves them that died.
+
+    Raises:
+        CorruptInstantError: the file cannot be parsed.
+    """
+    files = archive_files(storage, layout)
+    # instants leave the timeline in the order of their records
+    if not files or last_of_archive_file(storage, files[-1]) not in {i.requested for i in instants}:
+        return []
+    there = completed_in_archive_file(storage, files[-1])
+    return [i for i in instants if (i.requested, i.action) in there]
+
+
+def add(
+    storage: Storage, active: ActiveTimeline, instants: Sequence[Instant], timezone: str, batch: int = BATCH
+) -> None:
+    """Archive completed instants; ``instants`` are sorted, and there are some. ``timezone`` is that of the timeline,
+    ``batch`` the number of records of a block.
+
+    Raises:
+        CorruptInstantError: the file of an instant cannot be parsed.
+        InstantNotFoundError: an instant has gone from the active timeline.
+        TimelineError: an instant has none of `ACTIONS`.
+    """
+    for instant in instants:
+        if instant.family not in ACTIONS:
+            raise TimelineError(f"{instant} cannot be archived in layout 1; leave it on the active timeline")
+    schema = schema_json(with_java_strings(load_schema("HoodieArchivedMetaEntry.v6")))
+    changed = _change_times(storage, active.layout, timezone)
+    states = [state for instant in instants for state in reversed(active.states(instant))]
+    records = [_record(active, state, schema, changed.get(active.path(state))) for state in states]
+    blocks = [part for at in range(0, len(records), batch) for part in _block(schema, records[at : at + batch])]
+    storage.create(_next_path(storage, active.layout), b"".join(blocks))
+
+
+def _change_times(storage: Storage, layout: Layout, timezone: str) -> dict[str, str]:
+    """Modification times of the files of the active timeline, as instant times by path."""
+    listed = storage.list(layout.folder)
+    millis = zip(listed["path"].to_pylist(), listed["mtime_ms"].to_pylist(), strict=True)
+    return {path: instant_of_millis(moment, timezone) for path, moment in millis}
+
+
+def _record(active: ActiveTimeline, state: Instant, schema: str, changed: str | None) -> bytes:
+    """The record of a state file."""
+    data = active.read(state)
+    entry = {
+        "commitTime": state.requested,
+        "actionType": state.action,
+        "version": None,
+        "actionState": state.state.value,
+        "stateTransitionTime": changed,
+    }
+    try:
+        return encode_record(schema, entry | _payload(state, data))
+    except (ValueError, TypeError, AttributeError) as e:
+        raise active.corrupt(state, e) from e
+
+
+def _payload(state: Instant, data: bytes) -> dict[str, Any]:
+    """The content of a state file under its field; nothing for a state without one, or for most empty files."""
+    key = (state.action, state.state)
+    if key in _COMMITS and (data or key in _PENDING):
+        return {_COMMITS[key]: _commit(json.loads(data) if data else {})}
+    return {_OTHERS[key]: decode_record(state.action, state.state, data)} if key in _OTHERS and data else {}
+
+
+def _commit(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Commit metadata as archives have it."""
+    extra = {name: value for name, value in (metadata.get("extraMetadata") or {}).items() if value is not None}
+    found = {"partitionToWriteStats": {}, "operationType": "UNKNOWN", **metadata}
+    return found | {"extraMetadata": extra | _ROLLING_STAT, "version": None}
+
+
+def _block(schema: str, records: Sequence[bytes]) -> Sequence[Buffer]:
+    framed = b"".join(struct.pack(">i", len(record)) + record for record in records)
+    return frame(BlockType.AVRO_DATA, {Header.SCHEMA: schema}, avro_content([(len(records), memoryview(framed))])).parts
+
+
+def _next_path(storage: Storage, layout: Layout) -> str:
+    files = archive_files(storage, layout)
+    number = archive_number(files[-1]) + 1 if files else 1
+    return f"{layout.history}/{ARCHIVE_PREFIX}{number}_{_TOKEN}"

@@ -1,0 +1,274 @@
+"""The archived timeline, as Arrow: the LSM files of layout 2 and the ``.commits_.archive.*`` log files of layout 1.
+
+Both readers give one row per archived instant (:data:`HISTORY_SCHEMA`), sorted by requested time.
+
+Layout 2 keeps parquet files that a manifest lists and a file ``_version_`` that names the manifest; other files are
+garbage. File names bear the first and last instant of the file, but not reliably (an upgrade from version 6 writes them
+in the order of the old archive), so only the parquet statistics are used to skip files. Layout 1 keeps one Avro record
+per state file of an instant.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from itertools import starmap
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pyhudi.errors import CorruptInstantError, FormatError, NotFoundError
+from pyhudi.format.avro.container import decode_record as decode_avro
+from pyhudi.format.avro.container import load_schema, write_container
+from pyhudi.format.corruption import as_corruption
+from pyhudi.format.log import BlockType, avro_datums, scan_blocks
+from pyhudi.timeline.action_metadata import schema_name
+from pyhudi.timeline.commit_metadata import commit_of_record
+from pyhudi.timeline.instant import State
+from pyhudi.timeline.timeline_layout import Layout
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+
+HISTORY_SCHEMA = pa.schema(
+    [
+        ("requested", pa.string()),
+        ("completion", pa.string()),
+        ("action", pa.string()),
+        ("metadata", pa.binary()),
+        ("plan", pa.binary()),
+    ]
+)
+"""``completion`` is null in layout 1. ``action`` is the completed one (commit for a compaction). ``metadata`` are the
+bytes of the completed file (in layout 1 made again from the archived record), ``plan`` those of the requested file
+where the archive has them; both are null when not asked for."""
+
+_LSM_COLUMNS = {
+    "requested": "instantTime",
+    "completion": "completionTime",
+    "action": "action",
+    "metadata": "metadata",
+    "plan": "plan",
+}
+VERSION_FILE = "_version_"
+"""Beside the manifests: the number of the one that counts."""
+ARCHIVE_PREFIX = ".commits_.archive."
+"""Prefix of the names of archive files of layout 1; their number follows."""
+_RACE_RETRIES = 5
+_COMMIT_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata", "hoodieCompactionMetadata")
+_RESULT_FIELDS = {
+    "hoodieCleanMetadata": "clean",
+    "hoodieRollbackMetadata": "rollback",
+    "hoodieSavePointMetadata": "savepoint",
+}
+
+_T = TypeVar("_T")
+
+
+def read_history(
+    storage: Storage,
+    layout: Layout,
+    *,
+    after: str | None = None,
+    up_to: str | None = None,
+    metadata: bool = True,
+) -> pa.Table:
+    """Archived instants with ``after < requested <= up_to`` as HISTORY_SCHEMA, sorted; empty without an archive.
+
+    Raises:
+        CorruptInstantError: a manifest or archive file cannot be parsed.
+    """
+    wanted = None
+    if after is not None:
+        wanted = pc.field("instantTime") > after
+    if up_to is not None:
+        below = pc.field("instantTime") <= up_to
+        wanted = below if wanted is None else wanted & below
+    if layout.version >= 2:
+        names = [n for n in HISTORY_SCHEMA.names if metadata or n not in ("metadata", "plan")]
+        table = _retry(lambda: _read_lsm(storage, layout, names, wanted))
+    else:
+        table = _retry(lambda: _read_archive(storage, layout, metadata))
+        if after is not None:
+            table = table.filter(pc.greater(table["requested"], after))
+        if up_to is not None:
+            table = table.filter(pc.less_equal(table["requested"], up_to))
+    return _unique(table)
+
+
+def archived_completions(storage: Storage, layout: Layout, wanted: Collection[str]) -> dict[str, str]:
+    """Completion times of archived instants by requested time; those not archived are left out. Empty in layout 1."""
+    if layout.version < 2 or not wanted:
+        return {}
+    among = pc.field("instantTime").isin(sorted(wanted))
+    table = _retry(lambda: _read_lsm(storage, layout, ["requested", "completion"], among))
+    found = zip(table["requested"].to_pylist(), table["completion"].to_pylist(), strict=True)
+    return {requested: completion for requested, completion in found if completion is not None}
+
+
+def _retry(read: Callable[[], _T]) -> _T:
+    """Read again when a file went away in between: another writer compacted or cleaned the archive."""
+    for left in range(_RACE_RETRIES, -1, -1):
+        try:
+            return read()
+        except NotFoundError:
+            if not left:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Expression | None) -> pa.Table:
+    tables = [HISTORY_SCHEMA.empty_table()]
+    for name in (file["fileName"] for file in manifest_files(storage, layout)):
+        path = f"{layout.history}/{name}"
+        try:
+            with storage.open_input(path) as source, as_corruption("damaged"):
+                read = pq.read_table(source, columns=[_LSM_COLUMNS[n] for n in names], filters=wanted)
+        except FormatError as e:
+            raise CorruptInstantError(
+                f"archive file {storage.uri(path)} is no parquet file of the timeline ({e}); restore it from a backup"
+            ) from e
+        columns = [
+            read[_LSM_COLUMNS[f.name]].cast(f.type) if f.name in names else pa.nulls(read.num_rows, f.type)
+            for f in HISTORY_SCHEMA
+        ]
+        tables.append(pa.Table.from_arrays(columns, schema=HISTORY_SCHEMA))
+    return pa.concat_tables(tables)
+
+
+def manifest_number(storage: Storage, layout: Layout) -> int:
+    """The number of the manifest that says what the archived timeline (layout 2) consists of; 0 before the first one.
+
+    Raises:
+        CorruptInstantError: it is none.
+    """
+    path = f"{layout.history}/{VERSION_FILE}"
+    try:
+        text = storage.read(path).decode("utf-8", "replace").strip()
+    except NotFoundError:
+        return 0
+    if not text.isdecimal():
+        raise CorruptInstantError(
+            f"{storage.uri(path)} has {text!r} instead of the number of a manifest; write that of the newest manifest "
+            "beside it"
+        )
+    return int(text)
+
+
+def manifest_files(storage: Storage, layout: Layout, number: int | None = None) -> list[dict[str, Any]]:
+    """The files (``fileName``, ``fileLen``) that the current manifest lists, or that of a number; none when nothing has
+    been archived.
+
+    Raises:
+        CorruptInstantError: it cannot be parsed.
+    """
+    number = manifest_number(storage, layout) if number is None else number
+    if not number:
+        return []
+    path = f"{layout.history}/manifest_{number}"
+    try:
+        files = json.loads(storage.read(path))["files"]
+        return [{"fileName": str(file["fileName"]), "fileLen": int(file.get("fileLen", 0))} for file in files]
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise CorruptInstantError(
+            f"manifest {storage.uri(path)} of the archived timeline cannot be parsed ({e!r}); restore it from a "
+            f"backup, or write the number of an older manifest into {VERSION_FILE} beside it"
+        ) from e
+
+
+def archive_files(storage: Storage, layout: Layout) -> list[str]:
+    """Paths of the archive files of layout 1, the newest last."""
+    paths: list[str] = storage.list(layout.history)["path"].to_pylist()
+    return sorted((p for p in paths if p.rpartition("/")[2].startswith(ARCHIVE_PREFIX)), key=archive_number)
+
+
+def archive_number(path: str) -> int:
+    """The number of an archive file of layout 1, 0 if it has none."""
+    text = path.rpartition("/")[2].removeprefix(ARCHIVE_PREFIX).partition("_")[0]
+    return int(text) if text.isdecimal() else 0
+
+
+def completed_in_archive_file(storage: Storage, path: str) -> set[tuple[str, str]]:
+    """Requested times and actions of the instants that are completed in an archive file of layout 1.
+
+    Raises:
+        CorruptInstantError: it cannot be parsed.
+    """
+    return {(record["commitTime"], record["actionType"]) for record in _completed_records(storage, path)}
+
+
+def _read_archive(storage: Storage, layout: Layout, metadata: bool) -> pa.Table:
+    records = (record for path in archive_files(storage, layout) for record in _completed_records(storage, path))
+    return pa.Table.from_pylist([_archive_row(record, metadata) for record in records], schema=HISTORY_SCHEMA)
+
+
+def last_of_archive_file(storage: Storage, path: str) -> str | None:
+    """The requested time of the last record of an archive file of layout 1; None: it has no records.
+
+    Raises:
+        CorruptInstantError: it cannot be parsed.
+    """
+    with _archive_errors(storage, path):
+        last = deque(_archive_datums(storage.read(path)), maxlen=1)
+        return next((str(decode_avro(*datum)["commitTime"]) for datum in last), None)
+
+
+def _completed_records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
+    with _archive_errors(storage, path):
+        yield from filter(_is_completed, starmap(decode_avro, _archive_datums(storage.read(path))))
+
+
+@contextmanager
+def _archive_errors(storage: Storage, path: str) -> Iterator[None]:
+    try:
+        yield
+    except FormatError as e:
+        raise CorruptInstantError(
+            f"archive file {storage.uri(path)} cannot be parsed ({e}); restore it from a backup"
+        ) from e
+
+
+def _archive_datums(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Schema and bytes of each record."""
+    for block in scan_blocks(data):
+        if block.type is BlockType.AVRO_DATA:
+            schema = block.schema
+            if schema is None:
+                raise FormatError(f"the block at offset {block.offset} has no schema")
+            for datum in avro_datums(block.content()):
+                yield schema, bytes(datum)
+
+
+def _is_completed(record: dict[str, Any]) -> bool:
+    # releases before 0.6 archived completed instants only and did not say so
+    return (record.get("actionState") or State.COMPLETED) == State.COMPLETED
+
+
+def _archive_row(record: dict[str, Any], metadata: bool) -> dict[str, Any]:
+    row = {"requested": record["commitTime"], "action": record["actionType"]}
+    return row | {"metadata": _archived_bytes(record)} if metadata else row
+
+
+def _archived_bytes(record: dict[str, Any]) -> bytes | None:
+    for name in _COMMIT_FIELDS:
+        payload = record.get(name)
+        if payload is not None and "partitionToWriteStats" in payload:
+            return commit_of_record(payload).encode(6, record["actionType"])
+    for name, action in _RESULT_FIELDS.items():
+        if record.get(name) is not None:
+            return write_container(load_schema(schema_name(action, State.COMPLETED, 6)), [record[name]])
+    return None
+
+
+def _unique(table: pa.Table) -> pa.Table:
+    """Sorted by requested time; of an instant that was archived twice (the archiver died and began again) one row."""
+    table = table.sort_by([("requested", "ascending"), ("action", "ascending")])
+    if table.num_rows < 2:
+        return table
+    requested, action = (table[name].combine_chunks() for name in ("requested", "action"))
+    same = pc.and_(pc.equal(requested[1:], requested[:-1]), pc.equal(action[1:], action[:-1]))
+    return table.filter(pa.concat_arrays([pa.array([True]), pc.invert(same)]))

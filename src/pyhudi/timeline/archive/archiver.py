@@ -1,0 +1,98 @@
+"""Archival of instants from the active timeline.
+
+Instants are archived first, and leave the active timeline then. At every point of death readers see each instant,
+active or archived or both, and the next run goes on. The caller holds the table's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from pyhudi.timeline.archive import archive_log, lsm_timeline
+from pyhudi.timeline.instant import Instant
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.timeline import Timeline
+    from pyhudi.timeline.timeline_layout import Layout
+
+
+def archival_end(timeline: Timeline, *, least: int, most: int, before: Iterable[str]) -> str | None:
+    """Return the instant before which a timeline can be archived; None while it has no more than ``most`` commits.
+
+    Args:
+        timeline: the active timeline.
+        least: completed commits that stay.
+        most: completed commits from which on there is archival.
+        before: instants that stay, with all that come after them.
+    """
+    commits = timeline.completed().writes()
+    if len(commits) <= max(least, most):
+        return None
+    pending = [i.requested for i in timeline.pending()]
+    return min([commits.instants[-least].requested, *before, *pending])
+
+
+def archive(
+    storage: Storage,
+    active: ActiveTimeline,
+    instants: Sequence[Instant],
+    *,
+    timezone: str = "LOCAL",
+    block: int = archive_log.BATCH,
+    merge: int = lsm_timeline.BATCH,
+) -> None:
+    """Move completed instants into the archived timeline, from which `pyhudi.timeline.archive.archived_timeline` reads
+    them.
+
+    ``timezone`` is ``hoodie.table.timeline.timezone``, ``block`` the number of records of a block (layout 1), ``merge``
+    that of the files of a level which are merged (layout 2).
+
+    Raises:
+        CorruptInstantError: the manifest of the archived timeline, or (in layout 1) its newest file or the file of an
+            instant, cannot be parsed.
+        InstantNotFoundError: an instant has gone from the active timeline.
+        TimelineError: an instant has an action that is not archived (see `can_archive`).
+    """
+    layout = active.layout
+    there = set(_archived(storage, layout, instants))  # by a run that died
+    new = sorted(i for i in instants if i not in there)
+    if new and layout.version >= 2:
+        lsm_timeline.add(storage, active, new)
+    elif new:
+        archive_log.add(storage, active, new, timezone, block)
+    _take_off(active, instants)
+    if layout.version >= 2:
+        lsm_timeline.tidy(storage, layout, merge)
+
+
+def can_archive(layout: Layout, instant: Instant) -> bool:
+    """Return True if the archived timeline of the layout holds instants of such an action."""
+    return layout.version >= 2 or instant.family in archive_log.ACTIONS
+
+
+def finish(storage: Storage, active: ActiveTimeline) -> list[Instant]:
+    """Take those instants off the active timeline that are archived already, which an archival has left that died;
+    returns them. The caller holds the table's lock.
+
+    Raises:
+        CorruptInstantError: the manifest of the archived timeline, or (in layout 1) its newest file, cannot be parsed.
+    """
+    left = _archived(storage, active.layout, active.timeline.completed().instants)
+    _take_off(active, left)
+    return left
+
+
+def _archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> list[Instant]:
+    if layout.version >= 2:
+        return lsm_timeline.archived(storage, layout, instants)
+    return archive_log.archived(storage, layout, instants)
+
+
+def _take_off(active: ActiveTimeline, instants: Sequence[Instant]) -> None:
+    for instant in sorted(instants):
+        # the completed file last: without it the others would look like a write that has failed
+        for state in sorted(active.states(instant), key=lambda i: i.state.rank):
+            active.delete(state)

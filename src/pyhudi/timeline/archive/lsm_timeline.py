@@ -1,0 +1,162 @@
+"""The archived timeline of layout 2; docs/format/core.md, section 3.2.
+
+It is a log-structured merge tree of parquet files. A run writes its instants to a file of level 0, then a manifest that
+lists it, then the number of that manifest. Small files are merged into the next level.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyhudi.format.avro.container import load_schema
+from pyhudi.timeline.archive.archived_timeline import (
+    VERSION_FILE,
+    archived_completions,
+    manifest_files,
+    manifest_number,
+)
+from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.jackson_json import pretty
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.timeline_layout import Layout
+
+BATCH = 10
+"""Files of a level that are merged into one of the next (``hoodie.timeline.compaction.batch.size``)."""
+_KEPT_MANIFESTS = 3
+_ROW_VERSION = 1
+_SCHEMA = pa.schema(
+    [
+        ("instantTime", pa.string()),
+        ("completionTime", pa.string()),
+        ("action", pa.string()),
+        ("metadata", pa.binary()),
+        ("plan", pa.binary()),
+        pa.field("version", pa.int32(), nullable=False),
+    ]
+)
+_WITH_PLANS = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.CLEAN)
+_Files = list[dict[str, Any]]
+
+
+def archived(storage: Storage, layout: Layout, instants: Sequence[Instant]) -> list[Instant]:
+    """Return those of completed instants that are archived.
+
+    Raises:
+        CorruptInstantError: the manifest of the archived timeline cannot be parsed.
+    """
+    first = min((i.requested for i in instants), default=None)
+    names = [file["fileName"] for file in manifest_files(storage, layout)]
+    if first is None or all(_last_of(name) < first for name in names):
+        return []
+    there = archived_completions(storage, layout, [i.requested for i in instants])
+    return [i for i in instants if there.get(i.requested) == i.completion]
+
+
+def add(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -> None:
+    """Archive completed instants; ``instants`` are sorted, and there are some.
+
+    Raises:
+        CorruptInstantError: the manifest of the archived timeline cannot be parsed.
+        InstantNotFoundError: an instant has gone from the active timeline.
+    """
+    layout = active.layout
+    rows = pa.Table.from_pylist([_row(active, i) for i in instants], schema=_SCHEMA)
+    files = manifest_files(storage, layout)
+    _publish(storage, layout, [*files, _write(storage, layout, rows, 0)])
+
+
+def tidy(storage: Storage, layout: Layout, batch: int = BATCH) -> None:
+    """Merge small files, ``batch`` of a level at a time, and delete what nobody reads any more."""
+    _merge_levels(storage, layout, batch)
+    _clean(storage, layout)
+
+
+def _row(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
+    requested = active.in_state(instant, State.REQUESTED)
+    planned = requested is not None and requested.action in _WITH_PLANS
+    return {
+        "instantTime": instant.requested,
+        "completionTime": instant.completion,
+        "action": instant.action,
+        "metadata": active.read(instant),
+        "plan": active.read(requested) if requested is not None and planned else None,
+        "version": _ROW_VERSION,
+    }
+
+
+def _write(storage: Storage, layout: Layout, rows: pa.Table, level: int) -> dict[str, Any]:
+    """Write a file of a level; returns its entry of the manifest. ``rows`` are sorted by instant."""
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, _SCHEMA, compression="gzip", store_schema=False) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata(
+            {"parquet.avro.schema": json.dumps(load_schema("HoodieLSMTimelineInstant")), "writer.model.name": "avro"}
+        )
+    first, last = rows["instantTime"][0], rows["instantTime"][-1]
+    name = f"{first}_{last}_{level}.parquet"
+    storage.write(f"{layout.history}/{name}", sink.getvalue())
+    return {"fileName": name, "fileLen": len(sink.getvalue())}
+
+
+def _publish(storage: Storage, layout: Layout, files: _Files) -> None:
+    """Publish a manifest of these files."""
+    number = manifest_number(storage, layout) + 1
+    storage.write(f"{layout.history}/manifest_{number}", pretty({"files": files}).encode())
+    storage.write(f"{layout.history}/{VERSION_FILE}", str(number).encode())
+
+
+def _merge_levels(storage: Storage, layout: Layout, batch: int) -> None:
+    """Merge the oldest files of each level that has many into one of the next level."""
+    level = 0
+    while True:
+        files = manifest_files(storage, layout)
+        names = sorted(file["fileName"] for file in files)
+        mine = [name for name in names if _level_of(name) == level]
+        if len(mine) >= batch:
+            merged = mine[:batch]
+            tables = []
+            for name in merged:
+                with storage.open_input(f"{layout.history}/{name}") as source:
+                    tables.append(pq.read_table(source).select(_SCHEMA.names).cast(_SCHEMA))
+            rows = pa.concat_tables(tables).sort_by("instantTime")
+            left = [file for file in files if file["fileName"] not in merged]
+            _publish(storage, layout, [*left, _write(storage, layout, rows, level + 1)])
+        elif not any(_level_of(name) > level for name in names):
+            return
+        else:
+            level += 1
+
+
+def _last_of(name: str) -> str:
+    """The last instant of a file."""
+    parts = name.split("_")
+    return parts[1] if len(parts) > 2 else "9"  # it may be any, if the name does not say
+
+
+def _level_of(name: str) -> int:
+    level = name.removesuffix(".parquet").rpartition("_")[2]
+    return int(level) if level.isdigit() else -1
+
+
+def _clean(storage: Storage, layout: Layout) -> None:
+    """Delete manifests that no reader uses any more, and files that are on none of those that are left."""
+    number = manifest_number(storage, layout)
+    paths: list[str] = storage.list(layout.history)["path"].to_pylist()
+    names = [path.rpartition("/")[2] for path in paths]
+    numbers = [int(text) for name in names if (text := name.removeprefix("manifest_")).isdigit() and text != name]
+    old = [n for n in numbers if n <= number - _KEPT_MANIFESTS]
+    if not old:
+        return
+    kept = [n for n in numbers if number - _KEPT_MANIFESTS < n <= number]
+    listed = {file["fileName"] for n in kept for file in manifest_files(storage, layout, n)}
+    gone = [f"manifest_{n}" for n in old] + [n for n in names if n.endswith(".parquet") and n not in listed]
+    storage.delete_many(f"{layout.history}/{name}" for name in gone)

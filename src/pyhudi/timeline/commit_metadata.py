@@ -1,0 +1,249 @@
+"""Commit metadata: what a commit, deltacommit or replacecommit says it wrote.
+
+Held as Arrow (one row per written file); on disk it is JSON in layout 1 and a one-record Avro container in layout 2.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+from pyhudi.format.avro.container import is_container, load_schema, read_container, write_container
+from pyhudi.storage import join_path
+from pyhudi.timeline.instant import Action, completed_action
+from pyhudi.timeline.jackson_json import pretty
+
+NEW_FILE_GROUP = "null"
+"""``prevCommit`` of a file that opens a new file group: the four letters, not a null."""
+
+_RUNTIME = pa.struct([("totalScanTime", pa.int64()), ("totalUpsertTime", pa.int64()), ("totalCreateTime", pa.int64())])
+
+WRITE_STAT_SCHEMA = pa.schema(
+    [
+        ("fileId", pa.string()),
+        ("path", pa.string()),
+        ("cdcStats", pa.map_(pa.string(), pa.int64())),
+        ("prevCommit", pa.string()),
+        ("numWrites", pa.int64()),
+        ("numDeletes", pa.int64()),
+        ("numUpdateWrites", pa.int64()),
+        ("numInserts", pa.int64()),
+        ("totalWriteBytes", pa.int64()),
+        ("totalWriteErrors", pa.int64()),
+        ("tempPath", pa.string()),
+        ("partitionPath", pa.string()),
+        ("totalLogRecords", pa.int64()),
+        ("totalLogFilesCompacted", pa.int64()),
+        ("totalLogSizeCompacted", pa.int64()),
+        ("totalUpdatedRecordsCompacted", pa.int64()),
+        ("totalLogBlocks", pa.int64()),
+        ("totalCorruptLogBlock", pa.int64()),
+        ("totalRollbackBlocks", pa.int64()),
+        ("fileSizeInBytes", pa.int64()),
+        ("minEventTime", pa.int64()),
+        ("maxEventTime", pa.int64()),
+        ("runtimeStats", _RUNTIME),
+        ("logVersion", pa.int32()),
+        ("logOffset", pa.int64()),
+        ("baseFile", pa.string()),
+        ("logFiles", pa.list_(pa.string())),
+        ("prevBaseFile", pa.string()),
+        ("totalLogReadTimeMs", pa.int64()),
+        ("numUpdates", pa.int64()),
+        ("totalLogFiles", pa.int64()),
+    ]
+)
+"""One row per written file, under Hudi's own names. Counts are rows, sizes bytes, times milliseconds.
+
+``partitionPath`` is always filled (``""`` when non-partitioned) and ``path`` is relative to the table's root. A row
+without ``path`` belongs to a workload profile: what an inflight write means to do, by partition and file id.
+"""
+
+REPLACED_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string())])
+"""The file groups that a replacecommit takes out of view."""
+
+_JSON_FIELDS = tuple(WRITE_STAT_SCHEMA.names[:23])
+_JSON_LOG_FIELDS = ("logVersion", "logOffset", "baseFile", "logFiles")
+_MAYBE_NULL = frozenset(
+    {"path", "cdcStats", "tempPath", "minEventTime", "maxEventTime", "runtimeStats", "prevBaseFile", "totalLogFiles"}
+    | set(_JSON_LOG_FIELDS)
+)
+_DEFAULTS = {
+    name: "" if name in ("fileId", "partitionPath") else NEW_FILE_GROUP if name == "prevCommit" else 0
+    for name in WRITE_STAT_SCHEMA.names
+    if name not in _MAYBE_NULL
+}
+_NO_STATS = WRITE_STAT_SCHEMA.empty_table()
+
+
+def write_stats(rows: Iterable[Mapping[str, Any]] | pa.Table) -> pa.Table:
+    """A table of WRITE_STAT_SCHEMA from rows or a table with some of its columns.
+
+    Missing counts become 0, a missing ``prevCommit`` the text ``null``, other missing values null.
+    """
+    if isinstance(rows, pa.Table):
+        columns = [
+            rows[f.name].cast(f.type) if f.name in rows.column_names else pa.nulls(rows.num_rows, f.type)
+            for f in WRITE_STAT_SCHEMA
+        ]
+        table = pa.Table.from_arrays(columns, schema=WRITE_STAT_SCHEMA)
+    else:
+        table = pa.Table.from_pylist([_to_row(row) for row in rows], schema=WRITE_STAT_SCHEMA)
+    filled = [pc.fill_null(table[n], _DEFAULTS[n]) if n in _DEFAULTS else table[n] for n in WRITE_STAT_SCHEMA.names]
+    return pa.Table.from_arrays(filled, schema=WRITE_STAT_SCHEMA)
+
+
+def total(stats: pa.Table, name: str) -> int:
+    """The sum of a column of write statistics; 0 where nobody said anything."""
+    return int(pc.sum(stats[name]).as_py() or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetadata:
+    """Metadata of one write: its files and statistics or, while inflight, its plan.
+
+    ``operation`` is an operation type such as ``UPSERT``; ``stats`` has WRITE_STAT_SCHEMA; ``extra`` are the free
+    entries, among them ``schema`` (Avro JSON of the table's columns); ``compacted`` is set by compactions and log
+    compactions; ``replaced`` (REPLACED_SCHEMA) is set for completed replacecommits only.
+    """
+
+    operation: str
+    stats: pa.Table = field(default_factory=lambda: _NO_STATS)
+    extra: Mapping[str, str] = field(default_factory=dict)
+    compacted: bool = False
+    replaced: pa.Table | None = None
+
+    @property
+    def schema_json(self) -> str | None:
+        """The Avro schema text of the write, if it recorded one."""
+        return self.extra.get("schema") or None
+
+    def named_files(self) -> pa.Array:
+        """Paths of all data files that the write statistics name, relative to the table's root: base files, change-data
+        files, log files."""
+        stats = self.stats
+        named = [stats["path"].drop_null().combine_chunks()]
+        cdc = stats["cdcStats"].drop_null().combine_chunks()
+        if len(cdc):
+            named.append(cdc.keys.cast(pa.string()))
+        logs = stats.filter(pc.is_valid(stats["logFiles"])).select(["partitionPath", "logFiles"]).to_pylist()
+        named.append(pa.array([join_path(r["partitionPath"], f) for r in logs for f in r["logFiles"]], pa.string()))
+        return pa.concat_arrays([chunk.cast(pa.string()) for chunk in named])
+
+    def encode(self, version: int, action: str) -> bytes:
+        """The bytes of the timeline file for a table of the given version.
+
+        ``action`` decides the record type of version 8 and later: a replacecommit (or clustering) with ``replaced``
+        set is a HoodieReplaceCommitMetadata, everything else a HoodieCommitMetadata.
+        """
+        replaces = completed_action(action) == Action.REPLACE_COMMIT and self.replaced is not None
+        record: dict[str, Any] = {
+            "partitionToWriteStats": self._stats_by_partition(_avro_stat if version >= 8 else _json_stat),
+            "compacted": self.compacted,
+            "extraMetadata": dict(self.extra),
+        }
+        if version >= 8:
+            record["version"] = None
+        record["operationType"] = self.operation
+        if replaces:
+            record["partitionToReplaceFileIds"] = self._replaced_by_partition()
+        if version < 8:
+            return pretty(record).encode()
+        name = "HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata"
+        return write_container(load_schema(f"{name}.v8-v9"), [record])
+
+    def _stats_by_partition(self, convert: Any) -> dict[str, list[dict[str, Any]]]:
+        result: dict[str, list[dict[str, Any]]] = {}
+        for partition, rows in groupby(write_stats(self.stats).to_pylist(), key=lambda row: row["partitionPath"]):
+            result.setdefault(partition, []).extend(convert(row) for row in rows)
+        return result
+
+    def _replaced_by_partition(self) -> dict[str, list[str]]:
+        assert self.replaced is not None
+        result: dict[str, list[str]] = {}
+        for row in self.replaced.to_pylist():
+            result.setdefault(row["partition"], [])
+            if row["file_id"] is not None:
+                result[row["partition"]].append(row["file_id"])
+        return result
+
+
+def decode_commit(data: bytes) -> CommitMetadata:
+    """Read commit or replacecommit metadata, JSON or Avro by its first bytes.
+
+    An empty file (the inflight file of a row-writer bulk insert, a requested file) is refused: the caller knows the
+    state and must not ask.
+
+    Raises:
+        FormatError: the bytes are neither, or not whole.
+    """
+    if not data:
+        raise FormatError("commit metadata of zero bytes")
+    if is_container(data):
+        _, records = read_container(data)
+        if len(records) != 1:
+            raise FormatError(f"commit metadata must hold one Avro record, this has {len(records)}")
+        return commit_of_record(records[0])
+    try:
+        record = json.loads(data)
+    except ValueError as e:
+        raise FormatError(f"neither an Avro container nor JSON: {e}") from e
+    return commit_of_record(record)
+
+
+def commit_of_record(record: Any) -> CommitMetadata:
+    """Commit metadata from its JSON object or Avro record (also as embedded in archives)."""
+    try:
+        rows = [
+            _to_row(stat) | {"partitionPath": partition}
+            for partition, stats in (record.get("partitionToWriteStats") or {}).items()
+            for stat in stats
+        ]
+        replaced = record.get("partitionToReplaceFileIds")
+        return CommitMetadata(
+            operation=record.get("operationType") or "UNKNOWN",
+            stats=write_stats(pa.Table.from_pylist(rows, schema=WRITE_STAT_SCHEMA)),
+            extra={k: v for k, v in (record.get("extraMetadata") or {}).items() if v is not None},
+            compacted=bool(record.get("compacted")),
+            replaced=None if replaced is None else _replaced_table(replaced),
+        )
+    except (AttributeError, TypeError, ValueError, pa.ArrowException) as e:
+        raise FormatError(f"not commit metadata: {e}") from e
+
+
+def _replaced_table(replaced: Mapping[str, list[str]]) -> pa.Table:
+    # a partition with an empty list is kept as a row without file id
+    rows = [{"partition": p, "file_id": f} for p, ids in replaced.items() for f in (ids or (None,))]
+    return pa.Table.from_pylist(rows, schema=REPLACED_SCHEMA)
+
+
+def _to_row(stat: Mapping[str, Any]) -> dict[str, Any]:
+    row = dict(stat)
+    cdc = row.get("cdcStats")
+    if isinstance(cdc, Mapping):
+        row["cdcStats"] = list(cdc.items())
+    return row
+
+
+def _avro_stat(row: dict[str, Any]) -> dict[str, Any]:
+    if row["path"] is None:
+        row["partitionPath"] = None
+    if row["cdcStats"] is not None:
+        row["cdcStats"] = dict(row["cdcStats"])
+    return row
+
+
+def _json_stat(row: dict[str, Any]) -> dict[str, Any]:
+    row = _avro_stat(row)
+    stat = {name: row[name] for name in _JSON_FIELDS}
+    if row["logVersion"] is not None:
+        # a log append is another Java class with these fields on top; its column statistics are never filled
+        stat |= {name: row[name] for name in _JSON_LOG_FIELDS} | {"recordsStats": {"val": None}}
+    return stat

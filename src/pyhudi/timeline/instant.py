@@ -1,0 +1,147 @@
+"""Instants: the points of a table's timeline, and the text form of their times.
+
+An instant time is the 17-digit text ``yyyyMMddHHmmssSSS`` in the zone named by ``hoodie.table.timeline.timezone``.
+Releases before 0.10 wrote 14 digits (seconds); a few special instants carry more digits (metadata-table suffixes) or
+are all zeros. Instants are compared as plain text, as Apache Hudi does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
+from enum import StrEnum
+from functools import cache
+from zoneinfo import ZoneInfo
+
+INSTANT_DIGITS = 17
+
+
+class State(StrEnum):
+    """State of an instant."""
+
+    REQUESTED = "REQUESTED"
+    INFLIGHT = "INFLIGHT"
+    COMPLETED = "COMPLETED"
+
+    @property
+    def rank(self) -> int:
+        """0, 1, 2 in the order of a life."""
+        return _RANKS[self]
+
+
+_RANKS = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
+
+
+class Action:
+    """Action names as they stand in file names."""
+
+    COMMIT = "commit"
+    DELTA_COMMIT = "deltacommit"
+    REPLACE_COMMIT = "replacecommit"
+    COMPACTION = "compaction"
+    LOG_COMPACTION = "logcompaction"
+    CLUSTERING = "clustering"
+    CLEAN = "clean"
+    ROLLBACK = "rollback"
+    SAVEPOINT = "savepoint"
+    RESTORE = "restore"
+    INDEXING = "indexing"
+    SCHEMA_COMMIT = "schemacommit"
+
+
+ACTIONS = frozenset(value for name, value in vars(Action).items() if not name.startswith("_"))
+WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
+"""Completed actions that change what a snapshot shows."""
+
+_FAMILY = {
+    Action.COMPACTION: Action.COMMIT,
+    Action.LOG_COMPACTION: Action.DELTA_COMMIT,
+    Action.CLUSTERING: Action.REPLACE_COMMIT,
+}
+
+
+def completed_action(action: str) -> str:
+    """The action a pending ``action`` completes as: compaction → commit, clustering → replacecommit, …"""
+    return _FAMILY.get(action, action)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Instant:
+    """Instant in its latest state.
+
+    ``requested`` names it; ``completion`` is set for completed instants of layout 2 only; ``file_name`` is the file of
+    that state, without folder. Ordered by requested time, then action.
+    """
+
+    requested: str
+    action: str
+    state: State = field(compare=True)
+    completion: str | None = field(compare=False)
+    file_name: str = field(compare=False)
+
+    @property
+    def is_completed(self) -> bool:
+        return self.state is State.COMPLETED
+
+    @property
+    def family(self) -> str:
+        """The action under which its files belong together (see :func:`completed_action`)."""
+        return completed_action(self.action)
+
+    @property
+    def is_write(self) -> bool:
+        """True if it is, or will complete as, a commit, deltacommit or replacecommit."""
+        return self.family in WRITE_ACTIONS
+
+    @property
+    def order_time(self) -> str:
+        """Completion time where the layout has one, else the requested time."""
+        return self.completion or self.requested
+
+    def __str__(self) -> str:
+        return f"{self.requested} {self.action} {self.state.lower()}"
+
+
+@cache
+def zone(name: str) -> tzinfo | None:
+    """The tzinfo of a timeline zone: ``UTC``, ``LOCAL`` (None: the process's own zone) or an IANA name."""
+    if name.upper() == "LOCAL":
+        return None
+    return UTC if name.upper() == "UTC" else ZoneInfo(name)
+
+
+def format_instant(moment: datetime) -> str:
+    """``yyyyMMddHHmmssSSS`` of a datetime as it stands (no zone conversion)."""
+    return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"
+
+
+def instant_of_millis(epoch_ms: int, timezone: str = "LOCAL") -> str:
+    """The instant text of an epoch time in milliseconds."""
+    seconds, millis = divmod(epoch_ms, 1000)
+    return f"{datetime.fromtimestamp(seconds, zone(timezone)):%Y%m%d%H%M%S}{millis:03d}"
+
+
+def parse_instant(text: str) -> datetime:
+    """The wall-clock datetime of an instant text; 14 digits mean the last millisecond of that second.
+
+    Digits past the 17th (suffixes of the metadata table) are ignored. Raises ValueError for anything else.
+    """
+    if not text.isascii() or not text.isdigit() or len(text) < 14:
+        raise ValueError(f"{text!r} is no instant time; expected yyyyMMddHHmmssSSS")
+    millis = text[14:17] if len(text) >= INSTANT_DIGITS else "999"
+    moment = datetime(
+        int(text[:4]), int(text[4:6]), int(text[6:8]), int(text[8:10]), int(text[10:12]), int(text[12:14])
+    )
+    return moment.replace(microsecond=int(millis) * 1000)
+
+
+def millis_of_instant(text: str, timezone: str = "LOCAL") -> int:
+    """Epoch milliseconds of an instant text read in the given timeline zone."""
+    moment = parse_instant(text)
+    aware = moment.replace(tzinfo=zone(timezone)) if zone(timezone) is not None else moment.astimezone()
+    return int(aware.replace(microsecond=0).timestamp()) * 1000 + moment.microsecond // 1000
+
+
+def next_instant(text: str) -> str:
+    """The instant one millisecond after ``text``."""
+    return format_instant(parse_instant(text) + timedelta(milliseconds=1))

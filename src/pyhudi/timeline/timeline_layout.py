@@ -1,0 +1,92 @@
+"""The two timeline layouts: where instant files are and how they are named.
+
+Layout 1 (table versions up to 7): ``.hoodie/<instant>.<action>[.<state>]``. Layout 2 (8 and later):
+``.hoodie/timeline/<instant>[_<completion>].<action>[.<state>]``. Both write the inflight file of a plain commit as
+``<instant>.inflight``, without the action, and complete a compaction as ``commit``, a log compaction as
+``deltacommit`` and a clustering as ``replacecommit``. Layout 1 knows no action ``clustering``: it plans one under
+``replacecommit``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyhudi.timeline.instant import ACTIONS, Action, Instant, State, completed_action
+
+META_FOLDER = ".hoodie"
+
+_NAME = re.compile(r"(\d{14,})(?:_(\d{14,}))?\.([a-z]+)(?:\.(requested|inflight))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A timeline layout bound to its folders (relative to the table's root)."""
+
+    version: int
+    folder: str
+    history: str
+
+    @classmethod
+    def v1(cls, archive_folder: str = "archived") -> Layout:
+        """Layout 1; ``archive_folder`` is ``hoodie.archivelog.folder``."""
+        return cls(1, META_FOLDER, f"{META_FOLDER}/{archive_folder}" if archive_folder else META_FOLDER)
+
+    @classmethod
+    def v2(cls, timeline_path: str = "timeline", history_path: str = "history") -> Layout:
+        """Layout 2; the arguments are ``hoodie.timeline.path`` and ``hoodie.timeline.history.path``."""
+        folder = f"{META_FOLDER}/{timeline_path}" if timeline_path else META_FOLDER
+        return cls(2, folder, f"{folder}/{history_path}" if history_path else folder)
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Layout:
+        """The layout that a table's ``hoodie.properties`` declare."""
+        version = int(properties.get("hoodie.table.version", "6"))
+        layout = int(properties.get("hoodie.timeline.layout.version", "2" if version >= 8 else "1"))
+        if layout >= 2:
+            return cls.v2(
+                properties.get("hoodie.timeline.path", "timeline"),
+                properties.get("hoodie.timeline.history.path", "history"),
+            )
+        return cls.v1(properties.get("hoodie.archivelog.folder", "archived"))
+
+    def parse(self, name: str) -> Instant | None:
+        """The instant of a file name, or None when the file is none of the timeline's.
+
+        A completed file of layout 2 without a completion time (none of today's releases writes one) is taken as
+        completed, with the requested time standing in for the order.
+        """
+        match = _NAME.fullmatch(name)
+        if match is None:
+            return None
+        requested, completion, action, suffix = match.groups()
+        if action == "inflight" and suffix is None and completion is None:
+            return Instant(requested, Action.COMMIT, State.INFLIGHT, None, name)
+        if action not in ACTIONS:
+            return None
+        if suffix is not None:
+            if completion is not None:
+                return None
+            return Instant(requested, action, State(suffix.upper()), None, name)
+        if completion is not None and self.version < 2:
+            return None
+        return Instant(requested, action, State.COMPLETED, completion, name)
+
+    def file_name(self, requested: str, action: str, state: State, completion: str | None = None) -> str:
+        """The name of an instant's file; a completed one takes the completed form of ``action``."""
+        if state is State.COMPLETED:
+            stem = f"{requested}_{completion}" if self.version >= 2 else requested
+            return f"{stem}.{completed_action(action)}"
+        pending = Action.REPLACE_COMMIT if self.version == 1 and action == Action.CLUSTERING else action
+        if state is State.INFLIGHT and pending == Action.COMMIT:
+            return f"{requested}.inflight"
+        return f"{requested}.{pending}.{state.value.lower()}"
+
+    def path(self, file_name: str) -> str:
+        """Path of a timeline file relative to the table's root."""
+        return f"{self.folder}/{file_name}"
+
+
+LAYOUT_1 = Layout.v1()
+LAYOUT_2 = Layout.v2()

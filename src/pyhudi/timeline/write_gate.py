@@ -1,0 +1,117 @@
+"""The gate of a running write: while it is open, tasks may begin and finish data files.
+
+A task may outlive its write: Spark does not wait for the tasks of a job that failed, and a task that was given up for
+lost may go on somewhere. What such a task still writes would be named by no plan and no commit. So before the files of
+a write are gathered, to be committed or to be deleted, its gate is closed; and a task looks at the gate after it made a
+marker, and again after it finished the file. Either the marker was there when the files were gathered, or the task
+finds the gate closed and takes its file back.
+
+A plan may be carried out more than once under its one instant, as attempts fail or are taken for dead. So every attempt
+has a gate of its own, and a claim says which of them the instant belongs to now.
+
+Gates and claims are small files in ``.hoodie/.aux``, a folder in which Apache Hudi looks for nothing of that name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pyhudi.errors import AlreadyExistsError, NotFoundError, TransactionError
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+
+GATES_FOLDER = ".hoodie/.aux/.writing"
+_CLAIM = ".claim"
+_INSTANT = re.compile(r"[0-9]+")
+
+
+class WriteGate:
+    """The gate of one instant, or of one attempt at it. Pickles, so that tasks can look at it."""
+
+    def __init__(self, storage: Storage, instant: str, attempt: str = "") -> None:
+        self._storage = storage
+        self._instant = instant
+        self._path = f"{GATES_FOLDER}/{instant}" + (f"_{attempt}" if attempt else "")
+
+    def open(self) -> None:
+        """Allow tasks to write; called by the driver before it starts them."""
+        try:
+            self._storage.create(self._path, b"")
+        except AlreadyExistsError:
+            return
+
+    def close(self) -> None:
+        """Refuse new files, and files to be kept, from now on; nothing if closed already."""
+        self._storage.delete(self._path)
+
+    def check(self) -> None:
+        """Raise an error unless the gate is open.
+
+        Raises:
+            TransactionError: the write is over.
+        """
+        if not self._storage.exists(self._path):
+            raise TransactionError(
+                f"the write {self._instant} was committed or rolled back while this task was still at work; what the "
+                "task wrote is not needed"
+            )
+
+
+class Claim:
+    """Says which attempt at a plan its instant belongs to. To be asked and changed under the table's lock alone."""
+
+    def __init__(self, storage: Storage, instant: str, attempt: str = "") -> None:
+        self._storage = storage
+        self._path = f"{GATES_FOLDER}/{instant}{_CLAIM}"
+        self._mine = attempt
+
+    def take(self, last_rollback: str = "") -> None:
+        """Claim the instant for this attempt; ``last_rollback`` is the newest rollback on the timeline."""
+        self._storage.write(self._path, f"{self._mine}\n{last_rollback}".encode())
+
+    def is_mine(self) -> bool:
+        """Return True if no other attempt has taken it since."""
+        found = self._read()
+        return found is not None and found[0] == self._mine
+
+    def last_rollback(self) -> str | None:
+        """Newest rollback at the time of the claim; None if there is no claim."""
+        found = self._read()
+        return None if found is None else found[1]
+
+    def _read(self) -> tuple[str, str] | None:
+        try:
+            attempt, _, last = self._storage.read(self._path).decode().partition("\n")
+        except NotFoundError:
+            return None
+        return attempt, last
+
+    def release(self) -> None:
+        """Give up the claim; only its owner may do so."""
+        self._storage.delete(self._path)
+
+
+def close_gates(storage: Storage, instant: str) -> None:
+    """Close the gates of all attempts at an instant."""
+    storage.delete_many(path for path, its in _entries(storage) if its == instant and not path.endswith(_CLAIM))
+
+
+def remove_gates(storage: Storage, instants: Iterable[str]) -> None:
+    """Remove gates and claims of instants that are over."""
+    over = frozenset(instants)
+    storage.delete_many(path for path, its in _entries(storage) if its in over)
+
+
+def gated_instants(storage: Storage) -> frozenset[str]:
+    """The instants that have gates or claims."""
+    return frozenset(instant for _, instant in _entries(storage))
+
+
+def _entries(storage: Storage) -> list[tuple[str, str]]:
+    """The files, with the instants they belong to."""
+    paths: list[str] = storage.list(GATES_FOLDER)["path"].to_pylist()
+    named = ((path, _INSTANT.match(path.rpartition("/")[2])) for path in paths)
+    return [(path, match.group()) for path, match in named if match is not None]

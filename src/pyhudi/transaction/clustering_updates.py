@@ -1,0 +1,28 @@
+"""What becomes of writes that change file groups of a pending clustering."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyhudi.config import options
+from pyhudi.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from pyhudi.config import Options
+
+_PACKAGE = "org.apache.hudi.client.clustering.update.strategy."
+_REJECT, _ALLOW = "SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy"
+
+
+def allows_updates(opts: Options) -> bool:
+    """Whether such writes are let through (`hoodie.clustering.updates.strategy`): the clustering takes them in if it
+    begins later, and fails if it has begun.
+
+    Raises:
+        InvalidOptionError: there is no such strategy.
+    """
+    option = options.CLUSTERING_UPDATES_STRATEGY
+    name = opts.get_typed(option).removeprefix(_PACKAGE)
+    if name not in (_REJECT, _ALLOW):
+        raise InvalidOptionError(option.key, name, f"{_REJECT}, {_ALLOW}")
+    return name == _ALLOW

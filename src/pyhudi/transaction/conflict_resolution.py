@@ -1,0 +1,216 @@
+"""Optimistic concurrency: which instants of other writers stand against a commit.
+
+Two writes are in each other's way when they touch the same file group (partition and file id), by writing to it or by
+replacing it. This is Apache Hudi's default strategy, with its exceptions for compaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from pyhudi.timeline.timeline import Timeline
+from pyhudi.transaction.commit_outcome import Conflicted
+
+GROUP_SCHEMA = REPLACED_SCHEMA
+"""File groups: ``partition`` (relative path) and ``file_id``."""
+PENDING_SCHEMA = GROUP_SCHEMA.append(pa.field("instant", pa.string()))
+"""File groups that a pending table service means to rewrite, and its instant."""
+
+
+def touched_groups(metadata: CommitMetadata) -> pa.Table:
+    """The file groups that a write wrote to or replaced, as GROUP_SCHEMA."""
+    written = metadata.stats.filter(pc.is_valid(metadata.stats["path"]))
+    groups = pa.Table.from_arrays([written["partitionPath"], written["fileId"]], schema=GROUP_SCHEMA)
+    if metadata.replaced is not None:
+        groups = pa.concat_tables([groups, metadata.replaced.filter(pc.is_valid(metadata.replaced["file_id"]))])
+    return groups.group_by(GROUP_SCHEMA.names).aggregate([]).select(GROUP_SCHEMA.names)
+
+
+def _rewritten(metadata: CommitMetadata) -> pa.Table:
+    """The same without those that only log files were added to."""
+    stats = metadata.stats
+    return touched_groups(replace(metadata, stats=stats.filter(pc.is_null(stats["logVersion"]))))
+
+
+def pending_clustering_groups(active: ActiveTimeline) -> pa.Table:
+    """File groups that a pending clustering plan means to rewrite (PENDING_SCHEMA)."""
+    plans = active.timeline.pending().of_actions(Action.CLUSTERING, Action.REPLACE_COMMIT)
+    return _planned(active, plans, _clustering_groups)
+
+
+def pending_compaction_groups(active: ActiveTimeline) -> pa.Table:
+    """File groups that a pending compaction plan means to rewrite (PENDING_SCHEMA)."""
+    return _planned(active, active.timeline.pending().of_actions(Action.COMPACTION), _compaction_groups)
+
+
+def find_conflict(
+    metadata: CommitMetadata,
+    requested: str,
+    begun: Timeline,
+    active: ActiveTimeline,
+    version: int,
+    *,
+    beside_clustering: bool = False,
+) -> Conflicted | None:
+    """The first instant that stands against committing ``metadata``, or None.
+
+    ``begun`` is the timeline that the write was planned on, ``active`` the one just loaded under the table lock.
+    Against it are: overlapping writes that completed since; a pending clustering of the same groups, unless writes may
+    go on ``beside_clustering``; in version 6 a compaction that the write did not know of when it was planned, because
+    log files are assigned to slices by name there.
+    """
+    others = [
+        i
+        for i in active.timeline.completed().writes()
+        if not begun.is_completed(i.requested) and i.requested != requested
+    ]
+    pending = [] if beside_clustering else [pending_clustering_groups(active)]
+    if version < 8:
+        compactions = pending_compaction_groups(active)
+        known = pa.array([i.requested for i in begun], pa.string())
+        pending.append(compactions.filter(pc.invert(pc.is_in(compactions["instant"], value_set=known))))
+    if not others and not any(p.num_rows for p in pending):
+        return None
+    mine = touched_groups(metadata)
+    opened = _buckets(mine)
+    for other in others:
+        theirs = active.commit_metadata(other)
+        planned_before = other.requested < requested if version >= 8 else other.requested in begun
+        if theirs.operation == "COMPACT" and planned_before:
+            continue  # so the write went beside it
+        if theirs.operation == "LOG_COMPACT":
+            continue  # the records stay what they are
+        # from version 8 on a log file belongs to the slice that was the last one when its write completed
+        beside = theirs.operation == "COMPACT" and version >= 8
+        both = common_group(_rewritten(metadata) if beside else mine, touched_groups(theirs))
+        if both is None and opened.num_rows and not beside:
+            both = common_group(opened, _buckets(touched_groups(theirs)))
+        if both is not None:
+            return Conflicted(requested, other, f"{other.action} {other.requested} meanwhile changed {both}")
+    for groups in pending:
+        both = common_group(groups, mine)
+        if both is not None:
+            planned = _common_instant(groups, mine)
+            plan = active.timeline.find(planned)
+            assert plan is not None
+            return Conflicted(requested, plan, f"pending {plan.action} {planned} is going to rewrite {both}")
+    return None
+
+
+def find_later_compaction(groups: pa.Table, requested: str, active: ActiveTimeline) -> Conflicted | None:
+    """The first compaction, planned or done later than ``requested``, of one of the file groups (GROUP_SCHEMA)."""
+    pending = pending_compaction_groups(active)
+    for other in active.timeline:
+        if other.requested <= requested or other.family != Action.COMMIT:
+            continue
+        if other.is_completed:
+            theirs = touched_groups(active.commit_metadata(other))
+        else:
+            theirs = pending.filter(pc.equal(pending["instant"], other.requested))
+        both = common_group(groups, theirs)
+        if both is not None:
+            return Conflicted(requested, other, f"{other.action} {other.requested} compacts {both}")
+    return None
+
+
+def find_change(groups: pa.Table, requested: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
+    """The first write completed since ``begun`` was loaded that has changed what is in one of the file groups
+    (GROUP_SCHEMA); compactions change only their files."""
+    for other in active.timeline.completed().writes():
+        if begun.is_completed(other.requested) or other.requested == requested:
+            continue
+        theirs = active.commit_metadata(other)
+        if theirs.operation in ("COMPACT", "LOG_COMPACT"):
+            continue
+        both = common_group(groups, touched_groups(theirs))
+        if both is not None:
+            return Conflicted(requested, other, f"{other.action} {other.requested} meanwhile changed {both}")
+    return None
+
+
+def find_rival(requested: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
+    """The first write of somebody else that is pending, or was completed since ``begun`` was loaded; planned table
+    services, which nobody may be running, do not count."""
+    for other in active.timeline:
+        if other.requested == requested or other.family not in WRITE_ACTIONS:
+            continue
+        if other.is_completed and not begun.is_completed(other.requested):
+            return Conflicted(requested, other, f"{other.action} {other.requested} was completed meanwhile")
+        pending = not other.is_completed and other.action in WRITE_ACTIONS
+        if pending and not is_clustering(active, other):
+            return Conflicted(requested, other, f"{other} is being written by somebody else")
+    return None
+
+
+def _buckets(groups: pa.Table) -> pa.Table:
+    """File groups of the bucket index by the buckets in their ids: of a bucket there may be one file group only, but
+    two writers may have opened one at once. (Eight digits come by chance, but hardly twice in one partition.)"""
+    numbered = groups.filter(pc.match_substring_regex(groups["file_id"], r"^\d{8}-"))
+    heads = pc.utf8_slice_codeunits(numbered["file_id"], 0, 8)
+    return pa.Table.from_arrays([numbered["partition"], heads], schema=GROUP_SCHEMA)
+
+
+def common_group(left: pa.Table, right: pa.Table) -> str | None:
+    """Name a file group that is in both tables (GROUP_SCHEMA), for messages; None when there is none."""
+    both = left.join(right, keys=GROUP_SCHEMA.names, join_type="left semi")
+    if not both.num_rows:
+        return None
+    partition, file_id = (both[name][0].as_py() for name in GROUP_SCHEMA.names)
+    more = f" and {both.num_rows - 1} more" if both.num_rows > 1 else ""
+    return f"file group {file_id!r} of partition {partition!r}{more}"
+
+
+def _common_instant(groups: pa.Table, mine: pa.Table) -> str:
+    instant: str = groups.join(mine, keys=GROUP_SCHEMA.names, join_type="left semi")["instant"][0].as_py()
+    return instant
+
+
+def _planned(active: ActiveTimeline, plans: Timeline, groups_of: Any) -> pa.Table:
+    rows: list[dict[str, str]] = []
+    for instant in plans:
+        requested = active.in_state(instant, State.REQUESTED)
+        if requested is None:
+            continue
+        data = active.read(requested)
+        if not data:
+            continue  # an old release's insert_overwrite announces itself with an empty file
+        try:
+            record = decode_record(instant.action, State.REQUESTED, data)
+        except FormatError as e:
+            raise active.corrupt(requested, e) from e
+        rows += [{"partition": p, "file_id": f, "instant": instant.requested} for p, f in groups_of(record)]
+    return pa.Table.from_pylist(rows, schema=PENDING_SCHEMA)
+
+
+def _clustering_groups(record: dict[str, Any]) -> list[tuple[str, str]]:
+    plan = record["clusteringPlan"] or {}
+    return [(s["partitionPath"], s["fileId"]) for group in plan.get("inputGroups") or () for s in group["slices"] or ()]
+
+
+def _compaction_groups(record: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(op["partitionPath"], op["fileId"]) for op in record["operations"] or ()]
+
+
+def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
+    """Return True if a pending replacecommit is a clustering; layout 1 tells them apart by the plan only."""
+    if instant.action == Action.CLUSTERING:
+        return True
+    requested = active.in_state(instant, State.REQUESTED)
+    if instant.action != Action.REPLACE_COMMIT or requested is None:
+        return False
+    data = active.read(requested)
+    if not data:
+        return False
+    try:
+        return decode_record(instant.action, State.REQUESTED, data)["clusteringPlan"] is not None
+    except FormatError as e:
+        raise active.corrupt(requested, e) from e

@@ -1,0 +1,41 @@
+"""Removal of a table that was created for a write which then failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyhudi.storage import join_path
+from pyhudi.table.config.properties_file import META_FOLDER, PATH
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+
+_LOCKS = (join_path(META_FOLDER, "lock"), join_path(META_FOLDER, ".locks"))
+"""Files and folders of the table's lock."""
+
+
+def remove_empty_table(storage: Storage, options: Mapping[str, str]) -> None:
+    """Take away a table in which nothing was ever committed, and in which nobody is writing. Nobody can begin to write
+    meanwhile, as the table's lock is held.
+
+    The properties go last but one: until then it is an empty table, after it none, whenever this is cut off.
+
+    Raises:
+        LockError: the table's lock could not be taken.
+        StorageError, TableError: the table is left behind.
+    """
+    with make_lock_provider(storage, options):
+        client = TableMetaClient.open(storage)
+        if client.active_timeline().timeline.writes():
+            return
+        for name in storage.list_dirs(META_FOLDER):
+            if (folder := join_path(META_FOLDER, name)) not in _LOCKS:
+                storage.delete_tree(folder)
+        files = storage.list(META_FOLDER)["path"].to_pylist()
+        storage.delete_many(path for path in files if path not in (PATH, *_LOCKS))
+        storage.delete(PATH)
+        if not storage.list(META_FOLDER, recursive=True).num_rows:
+            storage.delete_tree(META_FOLDER)

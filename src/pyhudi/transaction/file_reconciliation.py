@@ -1,0 +1,25 @@
+"""Reconciliation before a commit: deletes files of retried or speculative tasks that the commit does not name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from pyhudi.timeline.markers import Markers
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.commit_metadata import CommitMetadata
+
+
+def reconcile(storage: Storage, instant: str, metadata: CommitMetadata) -> list[str]:
+    """Delete every file that has a marker of ``instant`` but is not in ``metadata``; returns their paths.
+
+    The write is one of our own, which shares no log file with others in any table version.
+    """
+    paths = Markers(storage, instant).list()["data_path"]
+    extra: list[str] = paths.filter(pc.invert(pc.is_in(paths, value_set=metadata.named_files()))).unique().to_pylist()
+    if extra:
+        storage.delete_many(extra)
+    return extra

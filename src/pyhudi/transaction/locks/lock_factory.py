@@ -1,0 +1,38 @@
+"""Makes the lock provider that a table's options name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyhudi.config import Options, options
+from pyhudi.errors import InvalidOptionError
+from pyhudi.storage import Storage, host_lock, is_remote
+from pyhudi.transaction.locks.lock_provider import LocalLockProvider, LockProvider, LockRetryPolicy, has_several_writers
+
+_PACKAGES = ("org.apache.hudi.client.transaction.lock.", "org.apache.hudi.aws.transaction.lock.", "org.apache.hudi.")
+
+
+def make_lock_provider(storage: Storage, given: Mapping[str, str]) -> LockProvider:
+    """The lock of a table as the options name it; a new owner each time. Without a name it is one that all writers
+    share that there may be by the options."""
+    from pyhudi.storage import InProcessLock
+    from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
+    from pyhudi.transaction.locks.storage_based_lock import StorageBasedLockProvider
+
+    opts = Options.parse(given)
+    retry_policy = LockRetryPolicy.of(opts)
+    known: dict[str, Callable[[], LockProvider]] = {
+        "": lambda: LocalLockProvider(host_lock(storage, ""), storage.root, retry_policy),
+        "InProcessLockProvider": lambda: LocalLockProvider(InProcessLock(storage.root), storage.root, retry_policy),
+        "FileSystemBasedLockProvider": lambda: FileSystemBasedLockProvider.of(storage, opts, retry_policy),
+        "StorageBasedLockProvider": lambda: StorageBasedLockProvider.of(storage, opts, retry_policy),
+    }
+    named = opts.get_typed(options.LOCK_PROVIDER) or ""
+    if not named and is_remote(storage) and has_several_writers(opts):
+        named = "StorageBasedLockProvider"
+    short = named
+    for package in _PACKAGES:
+        short = short.removeprefix(package)
+    if short not in known:
+        raise InvalidOptionError(options.LOCK_PROVIDER.key, named, ", ".join(name for name in known if name))
+    return known[short]()

@@ -1,0 +1,41 @@
+"""State that the plan of a write depends on, so that it is made again when another writer or service has changed
+that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.timeline import Timeline
+
+_SERVICES = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanBasis:
+    """The instants that a plan takes into account: completed writes, which make the files; what was rolled back, which
+    may leave some; planned table services, which are going to rewrite them.
+
+    Each as (requested time, action, completion time, whether it is completed): a service that completes makes other
+    slices of the same instants.
+    """
+
+    instants: frozenset[tuple[str, str, str | None, bool]]
+
+    @classmethod
+    def of(cls, timeline: Timeline | None) -> PlanBasis:
+        """Return the basis on a timeline (None: there is no table yet)."""
+        if timeline is None:
+            return cls(frozenset())
+        return cls(frozenset(_entry(instant) for instant in timeline if _counts(instant)))
+
+
+def _counts(instant: Instant) -> bool:
+    if instant.is_completed:
+        return instant.is_write or instant.action == Action.ROLLBACK
+    # layout 1 plans a clustering as a replacecommit
+    return instant.action in _SERVICES or instant.action == Action.REPLACE_COMMIT
+
+
+def _entry(instant: Instant) -> tuple[str, str, str | None, bool]:
+    return instant.requested, instant.action, instant.completion, instant.is_completed

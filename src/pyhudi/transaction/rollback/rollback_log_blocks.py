@@ -1,0 +1,103 @@
+"""Rollback of a failed write's blocks in log files of a version 6 table.
+
+There log files bear the instant of their slice, and where stores can append, several writes share one. So they stay,
+and a command block, in a log file of its own, says that the blocks of the failed write do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import FormatError
+from pyhudi.format.file_names import LOG, next_log_version, parse_names, split_paths
+from pyhudi.format.log import LogSchema, LogSlice, LogWriter
+from pyhudi.storage import join_path
+from pyhudi.timeline.action_metadata import RollbackRequest
+from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, decode_commit
+from pyhudi.timeline.instant import State
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.instant import Instant
+
+ROLLBACK_TOKEN = "1-0-1"
+"""Write token of log files with command blocks, as the original has it."""
+_UNKNOWN_SIZE = 1
+"""Plans name log files with sizes, which nobody knows from markers; the original writes this."""
+
+
+def append_requests(partitions: pa.Array, names: pa.Array) -> list[RollbackRequest]:
+    """Requests to void what was written to log files: one for each file slice."""
+    parsed = parse_names(names)
+    slices: dict[tuple[str, str, str], dict[str, int]] = {}
+    columns = (partitions, parsed["file_id"], parsed["instant"], names)
+    for partition, file_id, instant, name in zip(*(column.to_pylist() for column in columns), strict=True):
+        slices.setdefault((partition, file_id, instant), {})[name] = _UNKNOWN_SIZE
+    return [RollbackRequest(p, file_id, instant, log_blocks=blocks) for (p, file_id, instant), blocks in slices.items()]
+
+
+def planned_logs(active: ActiveTimeline, target: Instant) -> tuple[pa.Array, pa.Array]:
+    """Partitions and names of the log files to which a write may have appended, by its own plan: the inflight file
+    names the file groups that get updates. To be asked when its markers are lost."""
+    partitions: list[str] = []
+    names: list[str] = []
+    try:
+        stats = decode_commit(active.read_state(target, State.INFLIGHT)).stats
+    except FormatError:  # without a plan there were no updates
+        stats = None
+    updates = [] if stats is None else stats.filter(pc.greater(stats["numUpdateWrites"], 0)).to_pylist()
+    for partition in sorted({row["partitionPath"] for row in updates}):
+        mine = [row for row in updates if row["partitionPath"] == partition]
+        # a slice without a base file has none to come after
+        earliest = {row["fileId"]: row["prevCommit"].removeprefix(NEW_FILE_GROUP) for row in mine}
+        found = parse_names(_names_in(active.storage, partition))
+        logs = found.filter(pc.equal(found["kind"], LOG)).select(["name", "file_id", "instant"])
+        for row in logs.to_pylist():
+            # also those of a slice that a compaction has opened since
+            if row["file_id"] in earliest and row["instant"] >= earliest[row["file_id"]]:
+                partitions.append(partition)
+                names.append(row["name"])
+    return pa.array(partitions, pa.string()), pa.array(names, pa.string())
+
+
+def void_appends(
+    storage: Storage, requests: Iterable[RollbackRequest], rollback: str, target: str
+) -> dict[str, dict[str, int]]:
+    """Write the command blocks that requests ask for; returns the new files' paths with their sizes, by partition.
+
+    Nothing is written for slices of which no named log file is there: the write never came so far.
+    """
+    written: dict[str, dict[str, int]] = {}
+    known: dict[str, pa.Array] = {}
+    for request in requests:
+        if not request.log_blocks or request.file_id is None or request.base_instant is None:
+            continue
+        partition = request.partition
+        names = known.setdefault(partition, _names_in(storage, partition))
+        named = pa.array([name.rpartition("/")[2] for name in request.log_blocks], pa.string())
+        if not pc.any(pc.is_in(named, value_set=names)).as_py():
+            continue
+        mine = names.filter(pc.starts_with(names, f".{request.file_id}_{request.base_instant}.log."))
+        version = next_log_version(mine, request.file_id, request.base_instant)
+        where = LogSlice(request.file_id, request.base_instant, ROLLBACK_TOKEN, version)
+        written.setdefault(partition, {}).update(_void(storage, partition, where, rollback, target))
+    return written
+
+
+def _void(storage: Storage, partition: str, where: LogSlice, rollback: str, target: str) -> dict[str, int]:
+    def open_file(name: str) -> AbstractContextManager[BinaryIO]:
+        return storage.open_output(join_path(partition, name))
+
+    with LogWriter(open_file, where, rollback, LogSchema("", pa.schema([]), 6)) as writer:
+        writer.roll_back(target)
+        return {join_path(partition, file.name): file.size for file in writer.close()}
+
+
+def _names_in(storage: Storage, partition: str) -> pa.Array:
+    return split_paths(storage.list(partition)["path"])[1]

@@ -1,0 +1,141 @@
+"""Rollback plans of failed writes, from their markers, else from a listing of the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import CorruptInstantError
+from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
+from pyhudi.storage import join_path
+from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest
+from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.markers import Markers
+from pyhudi.transaction.rollback.rollback_log_blocks import append_requests, planned_logs
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+_PATHS = pa.schema([("path", pa.string())])
+
+
+def plan_rollback(active: ActiveTimeline, version: int, target: Instant, *, whole: bool = False) -> RollbackPlan:
+    """The plan to undo ``target``, a pending write or the last completed one. Reads only.
+
+    Markers name every file that a write may have made. Without any (they were lost, or the writer makes none) the
+    table is listed for files that bear the instant; a write that is only requested cannot have made one. Log files of
+    version 6 are not deleted, but their blocks voided (`pyhudi.transaction.rollback.rollback_log_blocks`). ``whole``: a
+    compaction of version 6 does not only fail, but will never have been planned, and the slices that it has opened go.
+    """
+    storage = active.storage
+    appended: list[RollbackRequest] = []
+    if target.is_completed:
+        return _plan_completed(active, version, target)
+    if whole and version < 8 and target.action == Action.COMPACTION:
+        return RollbackPlan(
+            target.requested,
+            target.action,
+            _deletions(storage, target, *split_paths(_files_of(storage, target.requested))),
+        )
+    try:
+        paths = Markers(storage, target.requested).list()["data_path"]
+    except CorruptInstantError:
+        paths = pa.chunked_array([[]], pa.string())
+    if not len(paths) and target.state is not State.REQUESTED:
+        paths = _files_of(storage, target.requested)
+        if version < 8:
+            appended = append_requests(*planned_logs(active, target))
+    partitions, names = split_paths(paths)
+    parsed = parse_names(names)
+    if target.action == Action.COMPACTION:
+        # compactions make base files alone; in version 6 the logs of the slice after one bear its instant, too
+        made = pc.equal(parsed["kind"], BASE).combine_chunks()
+        partitions, names, parsed = partitions.filter(made), names.filter(made), parsed.filter(made)
+    if version < 8:
+        is_log = pc.equal(parsed["kind"], LOG).combine_chunks()
+        appended += append_requests(partitions.filter(is_log), names.filter(is_log))
+        made = pc.invert(is_log)
+        partitions, names, parsed = partitions.filter(made), names.filter(made), parsed.filter(made)
+    deletions = _deletions(storage, target, partitions, names)
+    return RollbackPlan(target.requested, target.action, (*deletions, *appended))
+
+
+def _plan_completed(active: ActiveTimeline, version: int, target: Instant) -> RollbackPlan:
+    """The plan to undo a completed write, which no later one is built on: its commit names the files.
+
+    In version 6 log files bear the instant of their slice. Those of slices that the write has opened go with it; of
+    what it appended to older ones the blocks are voided.
+    """
+    metadata = active.commit_metadata(target)
+    partitions, names = split_paths(metadata.named_files())
+    if version < 8:
+        touched = pc.unique(metadata.stats["partitionPath"]).to_pylist()
+        listed = [split_paths(active.storage.list(partition)["path"]) for partition in touched]
+        partitions = pa.concat_arrays([partitions, *(found[0] for found in listed)])
+        names = pa.concat_arrays([names, *(found[1] for found in listed)])
+    parsed = parse_names(names).append_column("partition", partitions)
+    files = parsed.group_by(["partition", "name", "kind", "file_id", "instant"], use_threads=False).aggregate([])
+    mine = files.filter(pc.fill_null(pc.equal(files["instant"], target.requested), False))
+    flat = mine.combine_chunks()
+    partitions, names = (flat[name].combine_chunks() for name in ("partition", "name"))
+    deletions = _deletions(active.storage, target, partitions, names)
+    if version >= 8:
+        return RollbackPlan(target.requested, target.action, deletions)
+    written, logs = split_paths(metadata.stats["path"].drop_null())
+    kinds = parse_names(logs)
+    appended = pc.and_(pc.equal(kinds["kind"], LOG), pc.not_equal(kinds["instant"], target.requested)).combine_chunks()
+    requests = append_requests(written.filter(appended), logs.filter(appended))
+    return RollbackPlan(target.requested, target.action, (*deletions, *requests))
+
+
+def _deletions(storage: Storage, target: Instant, partitions: pa.Array, names: pa.Array) -> tuple[RollbackRequest, ...]:
+    """A request to delete each of these files."""
+    ids = parse_names(names)["file_id"].to_pylist()
+    return tuple(
+        RollbackRequest(
+            partition=partition,
+            file_id=file_id,
+            base_instant=target.requested,
+            files=(storage.uri(join_path(partition, name)),),
+        )
+        for partition, name, file_id in zip(partitions.to_pylist(), names.to_pylist(), ids, strict=True)
+    )
+
+
+def unplanned_paths(storage: Storage, version: int, plan: RollbackPlan) -> list[str]:
+    """Files with markers that a plan does not know: its writer was no more dead than it had the lock. Those to which
+    others append stay, as in plans."""
+    try:
+        paths = Markers(storage, plan.instant).list()["data_path"]
+    except CorruptInstantError:
+        return []
+    _, names = split_paths(paths)
+    own = paths if version >= 8 else paths.filter(pc.equal(parse_names(names)["kind"], BASE))
+    known = {path for files in planned_paths(plan).values() for path in files}
+    return [path for path in own.to_pylist() if path not in known]
+
+
+def planned_paths(plan: RollbackPlan) -> dict[str, list[str]]:
+    """The files that a plan deletes, by partition, relative to the table's root.
+
+    Plans hold absolute paths of the folder where the table lay when they were made, so of each only the name counts.
+    """
+    result: dict[str, list[str]] = {}
+    for request in plan.requests:
+        names = (file.rpartition("/")[2] for file in request.files)
+        result.setdefault(request.partition, []).extend(join_path(request.partition, name) for name in names if name)
+    return result
+
+
+def _files_of(storage: Storage, instant: str) -> pa.ChunkedArray:
+    """Paths of all data files, of whatever kind, whose name bears the instant."""
+    listings = [storage.list("").select(["path"])]
+    for folder in storage.list_dirs(""):
+        if folder != ".hoodie":
+            listings.append(storage.list(folder, recursive=True).select(["path"]))
+    paths = pa.concat_tables([listing.cast(_PATHS) for listing in listings])["path"]
+    _, names = split_paths(paths)
+    return paths.filter(pc.fill_null(pc.equal(parse_names(names)["instant"], instant), False))

@@ -1,0 +1,180 @@
+"""A new table in place of an old one, at the old one's place: the end of a write with the save mode overwrite.
+
+The write has put its files beside those of the old table, as a replacecommit on the old table's timeline. Here that
+replacecommit is completed, naming every other file group as replaced, and then, before any other writer may begin:
+
+1. where the new table has another timeline layout, the replacecommit is put into that layout's folder as well, where
+   nobody looks yet;
+2. the properties are exchanged, by one atomic step;
+3. what is not to stay of the old table is cleared away.
+
+What stays, for those who are reading the old table, is for `pyhudi.transaction.overwrite_compatibility` to say: its
+data files, which are replaced file groups like others, for a cleaner to delete, and its instants.
+
+A kill leaves the old table, or the new rows: under the old properties in the moment before step 2, under the new ones
+and not tidy after it. What is not tidy is hidden by the replacecommit, and a second overwrite clears it away.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import StorageError, UnsupportedTableError
+from pyhudi.format.file_names import split_paths
+from pyhudi.table.config.properties_file import META_FOLDER
+from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
+from pyhudi.table.view.file_listing import list_files
+from pyhudi.timeline.action_metadata import requested_replace
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
+from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.transaction.commit_outcome import Committed, Conflicted
+from pyhudi.transaction.overwrite_compatibility import Remains
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.timeline_layout import Layout
+    from pyhudi.transaction.transaction import Transaction
+
+_INDEX = ".hoodie/.bucket_index"
+_DESCRIPTIONS = (".hoodie/.schema", ".hoodie/.index_defs")
+"""Folders that describe the old table and say nothing of the new one."""
+_UPGRADED = ".hoodie/archived"
+"""Folder of the older history of a table that was upgraded from version 6."""
+
+_HISTORY_FILE = r"/(\.commits_\.archive\..*|_version_|manifest_\d+|[^/]*\.parquet)$"
+
+_log = logging.getLogger(__name__)
+
+
+def replace_table(
+    tx: Transaction,
+    config: TableConfig,
+    metadata: CommitMetadata,
+    keep_index: Callable[[], None] = lambda: None,
+    remains: Remains = Remains.NOTHING,
+) -> tuple[Committed | Conflicted, CommitMetadata]:
+    """Complete ``tx``, a replacecommit on the old table's timeline, and make of the table one that has ``config``.
+
+    ``metadata`` says what the write wrote; it is given back with the replaced file groups. ``keep_index`` stores what
+    the new table has to know of its index, in place of what the old one knew. ``remains`` is what stays of the old
+    table. Every other write that is
+    pending, or was completed since this one began, is a conflict: its rows belong to a table that is no more.
+
+    Raises:
+        UnsupportedTableError: two timeline layouts would share a folder; nothing has been committed.
+        StorageError: the rows were exchanged, and the properties could not be.
+        More as `Transaction.commit`.
+    """
+    old, new = tx.config.layout, config.layout
+    if old.version != new.version and old.folder == new.folder:
+        raise UnsupportedTableError(
+            f"the table at {tx.storage.root} keeps its timeline in {old.folder!r}, where one of layout {new.version} "
+            "cannot be put beside it; delete the table and write the new one with the save mode append"
+        )
+    metadata = replace(metadata, replaced=_all_others(tx.storage, metadata.stats))
+
+    entered: list[Instant] = []
+
+    def become(done: Instant) -> None:
+        tx.storage.delete_tree(_INDEX)
+        keep_index()
+        entered.append(done if old.folder == new.folder else _put_into(config, tx, done, metadata))
+        tx.config.updated(tx.storage, change=lambda properties: _replace(properties, config.properties))
+        try:
+            _clear_away(tx.storage, old, new, done.requested, metadata.stats, remains)
+        except StorageError as error:
+            _log.warning("something of the old table at %s is left behind, unseen: %s", tx.storage.root, error)
+        tx.build_metadata_table(metadata)
+
+    outcome = tx.commit(metadata, exclusively=become)
+    return (Committed(entered[0]) if isinstance(outcome, Committed) else outcome), metadata
+
+
+def _replace(properties: dict[str, str], wanted: Mapping[str, str]) -> None:
+    properties.clear()
+    properties.update(wanted)
+
+
+def _all_others(storage: Storage, stats: pa.Table) -> pa.Table:
+    """All file groups of which there are files (REPLACED_SCHEMA), seen or not, except those that the write made."""
+    files, _ = list_files(storage)
+    others = files.filter(pc.invert(pc.is_in(files["path"], value_set=stats["path"].combine_chunks())))
+    groups = others.group_by(["partition", "file_id"], use_threads=False).aggregate([])
+    return groups.select(REPLACED_SCHEMA.names).cast(REPLACED_SCHEMA)
+
+
+def _put_into(config: TableConfig, tx: Transaction, done: Instant, metadata: CommitMetadata) -> Instant:
+    """Create the completed instant in the folder of another layout; returns it as it is there."""
+    # of an exchange that was cut off, or of before an upgrade
+    _clear_instants(tx.storage, config.layout)
+    _clear_history(tx.storage, config.layout)
+    active = ActiveTimeline.load(tx.storage, config.layout)
+    entry = active.create_requested(done.action, done.requested, requested_replace(config.version))
+    entry = active.to_inflight(entry)
+    completion = None
+    if config.layout.version >= 2:
+        with InstantGenerator(tx.storage, tx.options, config.timezone, lock=tx.lock).reserve(locked=True) as slot:
+            completion = slot.take(done.requested)
+    return active.complete(entry, metadata.encode(config.version, Action.REPLACE_COMMIT), completion)
+
+
+def _clear_away(storage: Storage, old: Layout, new: Layout, kept: str, stats: pa.Table, remains: Remains) -> None:
+    for folder in _DESCRIPTIONS:
+        storage.delete_tree(folder)
+    if remains is Remains.HISTORY:
+        # plans of services that nobody is to carry out any more
+        _clear_instants(storage, old, lambda instant: instant.is_completed)
+        return
+    if remains is Remains.NOTHING:
+        _clear_data(storage, stats)
+    mine = kept if old.folder == new.folder else None
+    _clear_instants(storage, old, lambda instant: instant.requested == mine)
+    _clear_history(storage, old)
+    storage.delete_tree(_UPGRADED)
+    if old.folder not in (new.folder, META_FOLDER):
+        storage.delete_tree(old.folder)
+    storage.make_dirs(new.history)
+
+
+def _clear_history(storage: Storage, layout: Layout) -> None:
+    if layout.history not in (META_FOLDER, layout.folder):
+        storage.delete_tree(layout.history)
+        return
+    # tables of the first releases have their archive among everything else
+    paths = storage.list(layout.history)["path"]
+    storage.delete_many(paths.filter(pc.match_substring_regex(paths, _HISTORY_FILE)).to_pylist())
+
+
+def _clear_data(storage: Storage, stats: pa.Table) -> None:
+    """Delete every file outside of ``.hoodie``, except what the write made and the metadata of its partitions."""
+    folders = pc.unique(stats["partitionPath"].combine_chunks())
+    written = stats["path"].combine_chunks()
+    top = [name for name in storage.list_dirs() if name != META_FOLDER]
+    listings = [storage.list(), *(storage.list(name, recursive=True) for name in top)]
+    for listing in listings:
+        parents, names = split_paths(listing["path"])
+        marks = pc.and_(pc.starts_with(names, PARTITION_METADATA), pc.is_in(parents, value_set=folders))
+        keep = pc.or_(marks, pc.is_in(listing["path"].combine_chunks(), value_set=written))
+        storage.delete_many(listing["path"].filter(pc.invert(keep)).to_pylist())
+    live = {path.split("/")[0] for path in folders.to_pylist()}
+    for name in top:
+        if name not in live:
+            storage.delete_tree(name)
+
+
+def _clear_instants(storage: Storage, layout: Layout, keep: Callable[[Instant], bool] = lambda _: False) -> None:
+    """Delete the instants of a layout, except some; a kill in between leaves none that looks failed."""
+    active = ActiveTimeline.load(storage, layout)
+    for instant in active.timeline:
+        if not keep(instant):
+            for state in reversed(active.states(instant)):
+                active.delete(state)

@@ -1,0 +1,136 @@
+"""Writes updates and deletes of existing records to log files: what a write to a merge-on-read table does."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.base_file.column_bounds import BoundsRecorder
+from pyhudi.format.file_names import parse_names
+from pyhudi.format.log import LogWriter
+from pyhudi.merge.modes.record_versions import ordering_of
+from pyhudi.merge.ordering_values import type_of
+from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from pyhudi.write.file_group_keys import group_keys
+from pyhudi.write.handles.base_file_output import RowLayout
+from pyhudi.write.handles.log_file_output import log_slice, open_log
+from pyhudi.write.location_columns import ROW
+from pyhudi.write.log_settings import LogSettings
+from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows, deleted
+from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.write_status import Stat, log_stat
+
+
+class AppendHandle:
+    """Writes the incoming rows of one file group to new log files of its latest slice.
+
+    Nothing of the base file is read: a row brings its position along. Rows come sorted by position, and so they are
+    written; records come before deletes in every file.
+    """
+
+    def __init__(self, context: WriteContext, task: TaskId, layout: RowLayout, logs: LogSettings) -> None:
+        self._context = context
+        self._task = task
+        self._layout = layout
+        if logs.partial is not None:
+            self._layout = RowLayout(context, task, schema=logs.partial, numbers=layout.numbers)
+        self._logs = logs
+        self._groups = group_keys(logs.slices)
+
+    def takes(self, key: GroupKey) -> bool:
+        """Return True if rows of the file group go to log files."""
+        return self._slice_of(key) >= 0
+
+    def _slice_of(self, key: GroupKey) -> int:
+        """Index of the file group's slice; -1: none. Every task knows all slices, and asks for few."""
+        text = group_keys(pa.table({"partition": [key.partition], "file_id": [key.file_id]}))[0]
+        found: int = pc.index(self._groups, text).as_py()
+        return found
+
+    def run(self, key: GroupKey, rows: GroupRows) -> list[Stat]:
+        """Write one file group; ``rows`` stands at its first row and is left behind its last. Returns a stat for each
+        log file."""
+        started = time.monotonic()
+        base_name = "" if key.base_path is None else key.base_path.rpartition("/")[2]
+        slice_names: list[str] = self._known(key, "log_names") or []
+        indexed = self._context.indexed
+        recorder = None if indexed is None else BoundsRecorder(indexed, self._constants(key))
+        with self._writer(key, base_name, slice_names) as writer:
+            for batch in rows.rest(key):
+                gone = deleted(batch)
+                if gone.any():
+                    deletes = batch.filter(pa.array(gone))
+                    writer.delete(self._deletes(deletes), _positions(deletes))
+                    batch = batch.filter(pa.array(~gone))
+                laid = self._layout.lay_out(batch)
+                if recorder is not None:
+                    recorder.add(laid)
+                writer.write(laid, _positions(batch))
+            files = writer.close()
+        # of several files each gets the bounds of all
+        bounds = None if recorder is None else recorder.finish()
+        by_slice = self._logs.named_by_slice
+        return [
+            log_stat(
+                key.partition,
+                key.file_id,
+                file,
+                started=started,
+                previous=self._instant(key),
+                base_name=base_name if by_slice else "",
+                log_names=[*slice_names, *(f.name for f in files[: i + 1])] if by_slice else [file.name],
+                bounds=bounds,
+            )
+            for i, file in enumerate(files)
+        ]
+
+    def _writer(self, key: GroupKey, base_name: str, slice_names: list[str]) -> LogWriter:
+        context, logs = self._context, self._logs
+        names = pa.array(slice_names, pa.string())
+        base_instant = parse_names(pa.array([base_name], pa.string()))["instant"][0].as_py()
+        return LogWriter(
+            lambda name: open_log(context, logs, key.partition, name),
+            log_slice(context, self._task, logs, key.file_id, self._instant(key), names),
+            context.instant,
+            logs.schema,
+            options=logs.options,
+            base_instant=base_instant if logs.positions else None,
+            partial=logs.partial is not None,
+            constants=self._constants(key),
+        )
+
+    def _instant(self, key: GroupKey) -> str:
+        """The instant in the names of the file group's log files."""
+        if not self._logs.named_by_slice:
+            return self._context.instant
+        found: str = self._known(key, "base_instant")
+        return found
+
+    def _known(self, key: GroupKey, column: str) -> Any:
+        return self._logs.slices[column][self._slice_of(key)].as_py()
+
+    def _constants(self, key: GroupKey) -> dict[str, str | None]:
+        if not self._context.populate_meta_fields:
+            return dict.fromkeys((COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME))
+        # records of log files have the bare id of their file group where others have a file name
+        return {COMMIT_TIME: self._context.instant, PARTITION_PATH: key.partition, FILE_NAME: key.file_id}
+
+    def _deletes(self, rows: pa.RecordBatch) -> pa.Table:
+        """Keys and ordering values of deletes. Deletes by key have none, nor have rows without the columns."""
+        keys = {name: rows.column(name) for name in (RECORD_KEY, PARTITION_PATH)}
+        ordering = self._logs.schema.ordering
+        if not len(ordering) or self._context.hard_deletes:
+            return pa.table(keys)
+        if any(type_of(rows.schema, name) is None for name in ordering.names):
+            return pa.table(keys)
+        values = ordering_of(rows, ordering.names, self._context.schema)
+        return pa.table({**keys, **dict(zip(ordering.names, values, strict=True))})
+
+
+def _positions(rows: pa.RecordBatch) -> pa.Array:
+    """The rows of the base file that incoming rows change; null where that is not known."""
+    known = rows.column(ROW)
+    return pc.if_else(pc.greater_equal(known, 0), known, None)

@@ -1,0 +1,190 @@
+"""A base file on its way: its marker, its name, its meta columns, its writer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import ExitStack
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.base_file.base_file_footer import Footer
+from pyhudi.format.base_file.base_file_writer import FileSummary, FileWriter
+from pyhudi.format.base_file.column_bounds import unknown_columns
+from pyhudi.format.base_file.orc import OrcFileWriter
+from pyhudi.format.base_file.parquet import BaseFileWriter
+from pyhudi.format.file_names import base_file_name
+from pyhudi.metadata.writer.file_statistics import file_bounds
+from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.schema_evolution import conform
+from pyhudi.storage import join_path
+from pyhudi.table.partition_metadata import write_partition_metadata
+from pyhudi.timeline.markers import IOType
+from pyhudi.write.handles.marked_file import MarkedFile
+from pyhudi.write.write_context import TaskId, WriteContext
+
+
+class SequenceNumbers:
+    """Generator of ``_hoodie_commit_seqno`` values: ``<instant>_<task partition>_<running number of the task>``."""
+
+    def __init__(self, instant: str, task: TaskId) -> None:
+        self._prefix = f"{instant}_{task.partition}_"
+        self._next = 0
+
+    def take(self, n: int) -> pa.Array:
+        """The next ``n`` numbers."""
+        numbers = pa.array(np.arange(self._next, self._next + n)).cast(pa.string())
+        self._next += n
+        return pc.binary_join_element_wise(self._prefix, numbers, "")
+
+
+class RowLayout:
+    """Conversion of incoming rows to rows of files with the columns of ``schema``, by default the table's own."""
+
+    def __init__(
+        self,
+        context: WriteContext,
+        task: TaskId,
+        *,
+        schema: pa.Schema | None = None,
+        numbers: SequenceNumbers | None = None,
+    ) -> None:
+        self._context = context
+        self._own = context.schema if schema is None else schema
+        self.numbers = numbers or SequenceNumbers(context.instant, task)
+        names = (COMMIT_SEQNO, RECORD_KEY) if context.populate_meta_fields else ()
+        self._meta = [pa.field(name, pa.string()) for name in names]
+
+    def lay_out(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with sequence number and record key in front; meta columns that are the same in a whole file are
+        left to its writer. Texts that come as dictionaries stay so."""
+        kinds = {f.name: f.type for f in rows.schema if pa.types.is_dictionary(f.type)}
+        own = self._own
+        if kinds:
+            own = pa.schema(
+                [f.with_type(kinds[f.name]) if f.name in kinds and f.type == pa.string() else f for f in own]
+            )
+        data = conform(rows.select([n for n in rows.schema.names if n in own.names]), own)
+        if not self._context.populate_meta_fields:
+            return data
+        meta = [self.numbers.take(rows.num_rows), rows.column(RECORD_KEY)]
+        return pa.RecordBatch.from_arrays([*meta, *data.columns], schema=pa.schema([*self._meta, *own]))
+
+
+class BaseFileOutput:
+    """Base file being written. Its marker exists before the file does; a file that is not closed never appears.
+
+    ``earlier`` is the footer of the file that it replaces, ``repeating`` names text columns of few distinct values.
+    ``copied``: rows of a new file are copies, which keep their commit times.
+    """
+
+    def __init__(
+        self,
+        context: WriteContext,
+        task: TaskId,
+        partition: str,
+        file_id: str,
+        io_type: IOType,
+        *,
+        earlier: Footer | None = None,
+        repeating: Collection[str] = (),
+        copied: bool = False,
+    ) -> None:
+        self.partition = partition
+        self.file_id = file_id
+        self.name = base_file_name(file_id, task.token, context.instant, context.extension)
+        self.path = join_path(partition, self.name)
+        if io_type is IOType.CREATE:
+            write_partition_metadata(
+                context.storage, partition, context.instant, base_format=context.partition_metadata_format
+            )
+        self._marked = MarkedFile(
+            context.storage, context.instant, partition, self.name, io_type, attempt=context.attempt
+        )
+        self._context = context
+        self._stack = ExitStack()
+        try:
+            sink = self._stack.enter_context(context.storage.open_output(self.path))
+            self.writer = _open_writer(
+                context, sink, self._constants(context, new=io_type is IOType.CREATE and not copied), earlier, repeating
+            )
+        except BaseException as error:
+            self._close_sink(error)
+            raise
+
+    def _constants(self, context: WriteContext, *, new: bool) -> dict[str, str | None]:
+        if not context.populate_meta_fields:
+            return dict.fromkeys((COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME))
+        constants: dict[str, str | None] = {PARTITION_PATH: self.partition, FILE_NAME: self.name}
+        if new:
+            constants[COMMIT_TIME] = context.instant
+        return constants
+
+    def write(self, rows: pa.RecordBatch, *, old_keys: bool = False) -> None:
+        """Add rows as `RowLayout` or a base file gives them; ``old_keys``: the replaced file has all their keys."""
+        self.writer.write(rows, old_keys=old_keys)
+
+    def close(self) -> FileSummary:
+        """Finish the file.
+
+        Raises:
+            TransactionError: the write is over; the file has been taken back.
+        """
+        try:
+            summary = self.writer.close()
+        except BaseException as error:
+            self._close_sink(error)
+            raise
+        self._stack.close()
+        self._marked.check()
+        return self._with_all_bounds(summary)
+
+    def _with_all_bounds(self, summary: FileSummary) -> FileSummary:
+        """Complete the bounds that the footer lacks, as it leaves out long texts, from the file itself."""
+        columns = self._context.indexed
+        if columns is None or summary.bounds is None or not unknown_columns(summary.bounds):
+            return summary
+        return replace(summary, bounds=file_bounds(self._context.storage, self.path, columns))
+
+    def abort(self) -> None:
+        """Drop the file."""
+        self.writer.abort()
+        self._close_sink(InterruptedError("the base file is not wanted any more"))
+
+    def _close_sink(self, error: BaseException) -> None:
+        self._stack.__exit__(type(error), error, error.__traceback__)
+
+
+def _open_writer(
+    context: WriteContext,
+    sink: object,
+    constants: dict[str, str | None],
+    earlier: Footer | None,
+    repeating: Collection[str],
+) -> FileWriter:
+    bloom = context.bloom if context.populate_meta_fields else None
+    if context.extension == "orc":
+        return OrcFileWriter(
+            sink,
+            context.file_schema,
+            avro_schema=context.avro_schema,
+            codec=context.orc_codec,
+            stripe_size=context.orc_stripe_size,
+            bloom=bloom,
+            constants=constants,
+            earlier=earlier,
+            bounds=context.indexed,
+        )
+    return BaseFileWriter(
+        sink,
+        context.file_schema,
+        avro_schema=context.avro_schema,
+        options=context.parquet,
+        bloom=bloom,
+        constants=constants,
+        earlier=earlier,
+        repeating=repeating,
+        bounds=context.indexed,
+    )

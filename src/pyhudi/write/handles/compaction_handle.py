@@ -1,0 +1,192 @@
+"""Writes the base file in which a file slice's base file and log files are merged: the compaction of one slice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.format.base_file.base_file_writer import FileSummary
+from pyhudi.format.log import BlockType
+from pyhudi.merge.base_file_merge import merge_base
+from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, open_slice, parted
+from pyhudi.merge.logs.merged_log_records import MergedLogRecords
+from pyhudi.merge.modes.record_versions import RecordVersions
+from pyhudi.merge.ordering_values import Index, Mask
+from pyhudi.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from pyhudi.schema.schema_evolution import conform
+from pyhudi.timeline.markers import IOType
+from pyhudi.write.handles.base_file_output import BaseFileOutput
+from pyhudi.write.rows.base_file_batches import BaseReader, open_base
+from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.write_status import Stat, file_stat
+
+_TEXTS = pa.dictionary(pa.int32(), pa.string())
+
+
+def compact_slice(reading: SliceContext, context: WriteContext, task: TaskId, file_slice: FileSlice) -> Stat:
+    """Write the next base file of a slice's file group, and return its stat.
+
+    ``reading`` says how the slice is merged; its columns are those that are stored. Rows keep the commit time and the
+    sequence number of the version that won; all get the new file's name. A slice of which nothing is left becomes a
+    file without rows, so that the file group goes on.
+
+    Raises:
+        QueryError: a file of the slice is gone.
+        FormatError: a file of the slice is damaged.
+        TransactionError: the compaction was given up meanwhile.
+    """
+    started = time.monotonic()
+    with open_slice(reading, file_slice) as found, _base_of(reading, file_slice) as base:
+        millis = int((time.monotonic() - started) * 1000)
+        handle = _CompactHandle(reading, context, task, file_slice, found, base)
+        summary = handle.run()
+    previous = None
+    if file_slice.base_path is not None:
+        previous = (file_slice.base_instant, file_slice.base_path.rpartition("/")[2])
+    stat = file_stat(
+        file_slice.partition,
+        file_slice.file_id,
+        handle.output.path,
+        summary,
+        started=started,
+        inserts=handle.inserts,
+        updates=handle.updates,
+        deletes=handle.deletes,
+        previous=previous,
+    )
+    return with_reading(stat, file_slice, found, millis)
+
+
+def with_reading(stat: Stat, file_slice: FileSlice, found: OpenSlice, millis: int) -> Stat:
+    """Return the stat with what was read of the slice's logs, and the time that took in milliseconds."""
+    times: dict[str, Any] = stat["runtimeStats"]
+    return stat | {
+        "totalLogRecords": found.num_versions,
+        "totalLogFilesCompacted": len(file_slice.log_paths),
+        "totalLogSizeCompacted": sum(file_slice.log_sizes),
+        "totalUpdatedRecordsCompacted": 0 if found.state is None else len(found.state),
+        "totalLogBlocks": len(found.found),
+        "totalCorruptLogBlock": sum(block.type is BlockType.CORRUPT for block in found.found),
+        "totalRollbackBlocks": sum(block.is_rollback for block in found.found),
+        "totalLogReadTimeMs": millis,
+        "runtimeStats": times | {"totalScanTime": millis},
+    }
+
+
+@contextmanager
+def _base_of(reading: SliceContext, file_slice: FileSlice) -> Iterator[BaseReader | None]:
+    if file_slice.base_path is None:
+        yield None
+        return
+    with open_base(reading.storage, file_slice.base_path, reading.invalid_text) as base:
+        yield base
+
+
+class _CompactHandle:
+    """Merges one slice, batch by batch.
+
+    Rewriting what no log touches is most of the work. So texts of few distinct values stay dictionaries from file to
+    file, and the bloom filter of the old file is gone on with.
+    """
+
+    def __init__(
+        self,
+        reading: SliceContext,
+        context: WriteContext,
+        task: TaskId,
+        file_slice: FileSlice,
+        found: OpenSlice,
+        base: BaseReader | None,
+    ) -> None:
+        self.inserts = self.updates = self.deletes = 0
+        self._reader, self._base = found.reader, base
+        self._state = found.state if found.state is not None and len(found.state) else None
+        # what the writer fills in by itself is not read
+        own = pa.schema([f for f in reading.schema if f.name not in (FILE_NAME, PARTITION_PATH)])
+        self._repeating = self._kept_as_dictionaries(reading, own)
+        self._schema = pa.schema([f.with_type(_TEXTS) if f.name in self._repeating else f for f in own])
+        self.output = BaseFileOutput(
+            context,
+            task,
+            file_slice.partition,
+            file_slice.file_id,
+            IOType.MERGE,
+            earlier=base.footer() if base is not None and context.bloom is not None else None,
+            repeating=self._repeating,
+        )
+
+    def run(self) -> FileSummary:
+        """Write the file."""
+        try:
+            seen = np.zeros(0 if self._state is None else len(self._state), dtype=np.bool_)
+            for batch in self._merged(seen):
+                self.output.write(batch, old_keys=True)
+            for batch in self._new_rows(seen):
+                self.output.write(batch)
+        except BaseException:
+            self.output.abort()
+            raise
+        return self.output.close()
+
+    def _kept_as_dictionaries(self, reading: SliceContext, own: pa.Schema) -> frozenset[str]:
+        """Columns whose values the merge only moves."""
+        rules = self._reader.rules
+        if self._base is None or rules.partial is not None or rules.merger is not None:
+            return frozenset()
+        texts = {f.name for f in own if f.type == pa.string()}
+        keys = (RECORD_KEY,) if reading.keys is None else reading.keys.record_fields
+        compared = {path.split(".")[0] for path in (*rules.ordering_fields, *keys)}
+        return (self._base.repeating() & texts) - compared
+
+    def _merged(self, seen: Mask) -> Iterator[pa.RecordBatch]:
+        """The rows of the base file with the logs' versions put in; ``seen`` marks the records that were found."""
+        if self._base is None:
+            return
+        start = 0
+        for stored in self._base.batches(self._schema, self._repeating):
+            batch = conform(stored, self._schema)
+            start += stored.num_rows
+            if self._state is None:
+                yield batch
+            else:
+                yield from self._apply(batch, start - stored.num_rows, self._state, seen)
+        if self._state is not None:
+            self._reader.check_positions(self._state, start)
+
+    def _apply(
+        self, batch: pa.RecordBatch, start: int, state: MergedLogRecords, seen: Mask
+    ) -> Iterator[pa.RecordBatch]:
+        positions, records = self._reader.hits(batch, start, state)
+        seen[records] = True
+        for part, places, picks in parted(batch, positions, records, state):
+            if not len(picks):
+                yield part
+                continue
+            merged = merge_base(part, places, self._changes(state, picks), self._reader.rules)
+            self.updates += int(merged.changed.sum())
+            self.deletes += int(merged.deleted.sum())
+            yield merged.rows
+
+    def _new_rows(self, seen: Mask) -> Iterator[pa.RecordBatch]:
+        """The records that only the logs have."""
+        if self._state is None:
+            return
+        for records in self._state.batches(~seen & ~self._state.is_delete):
+            self.inserts += len(records)
+            yield self._changes(self._state, records).rows
+
+    def _changes(self, state: MergedLogRecords, records: Index) -> RecordVersions:
+        """Versions of these records under the schema in which base rows are read."""
+        changes = state.changes(records)
+        columns = [_encoded(changes.rows.column(f.name), f) for f in self._schema]
+        return replace(changes, rows=pa.RecordBatch.from_arrays(columns, schema=self._schema))
+
+
+def _encoded(column: pa.Array, field: pa.Field) -> pa.Array:
+    return column.dictionary_encode() if pa.types.is_dictionary(field.type) else column

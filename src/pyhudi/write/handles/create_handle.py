@@ -1,0 +1,130 @@
+"""Writes new records into new file groups."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+
+import pyarrow as pa
+
+from pyhudi.format.file_names import file_prefix_of, new_file_id
+from pyhudi.timeline.markers import IOType
+from pyhudi.write.handles.base_file_output import BaseFileOutput
+from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.write_status import Stat, file_stat
+
+_FIRST_RATIO = 0.3
+_FULL = 0.9
+"""A file is full at this part of its maximum size: the last tenth would cost a small row group."""
+
+
+def task_file_ids(instant: str, task: TaskId, partition: str) -> Iterator[str]:
+    """Ids of the file groups that a task opens in a partition, the same for all attempts at it: so that what an attempt
+    leaves behind does not look like a file group of its own."""
+    return file_ids(new_file_id(file_prefix_of(f"{instant}/{task.stage}/{task.partition}/{partition}"), 0))
+
+
+def file_ids(first: str) -> Iterator[str]:
+    """Ids of new file groups that share a prefix, counting on from ``first``."""
+    prefix, _, number = first.rpartition("-")
+    n = int(number)
+    while True:
+        yield new_file_id(prefix, n)
+        n += 1
+
+
+class CreateHandle:
+    """Writes records of one partition into new base files, beginning another one when a file has its size.
+
+    Rows come as `RowLayout` gives them. ``ids`` gives the ids of the file groups that are opened; ``repeating`` names
+    texts that come as dictionaries. ``copied``: the rows are those of other files, and come with their commit times.
+    """
+
+    def __init__(
+        self,
+        context: WriteContext,
+        task: TaskId,
+        partition: str,
+        ids: Iterator[str],
+        *,
+        repeating: Collection[str] = (),
+        copied: bool = False,
+    ) -> None:
+        self._repeating, self._copied = repeating, copied
+        self._context = context
+        self._task = task
+        self._partition = partition
+        self._ids = ids
+        self._output: BaseFileOutput | None = None
+        self._started = 0.0
+        self._stats: list[Stat] = []
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Arrow bytes that wait in memory."""
+        return 0 if self._output is None else self._output.writer.buffered_bytes
+
+    def flush(self) -> None:
+        """Write what waits in memory."""
+        if self._output is not None:
+            self._output.writer.flush()
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Add rows."""
+        while rows.num_rows:
+            output = self._output or self._open()
+            room = self._room(output, rows)
+            if room == 0:
+                self._finish(output)
+                continue
+            output.write(rows.slice(0, room))
+            rows = rows.slice(room)
+
+    def close(self) -> list[Stat]:
+        """Finish the last file; return the stats of all."""
+        if self._output is not None:
+            self._finish(self._output)
+        return self._stats
+
+    def abort(self) -> None:
+        """Drop the file that is open."""
+        if self._output is not None:
+            self._output.abort()
+            self._output = None
+
+    def _open(self) -> BaseFileOutput:
+        self._started = time.monotonic()
+        self._output = BaseFileOutput(
+            self._context,
+            self._task,
+            self._partition,
+            next(self._ids),
+            IOType.CREATE,
+            repeating=self._repeating,
+            copied=self._copied,
+        )
+        return self._output
+
+    def _finish(self, output: BaseFileOutput) -> None:
+        summary = output.close()
+        self._output = None
+        self._stats.append(
+            file_stat(
+                self._partition, output.file_id, output.path, summary, started=self._started, inserts=summary.num_rows
+            )
+        )
+
+    def _room(self, output: BaseFileOutput, rows: pa.RecordBatch) -> int:
+        """Number of the rows that still fit into the file; every file takes at least one row."""
+        writer, limit = output.writer, self._context.max_file_size
+        if not writer.num_rows:
+            row_size: float = rows.nbytes * _FIRST_RATIO / rows.num_rows
+            return max(1, min(int(rows.num_rows), int(limit / row_size) if row_size else int(rows.num_rows)))
+        if writer.estimated_size >= _FULL * limit and writer.buffered_bytes:
+            # the estimate rests on a guess of how well the rows compress; now it matters, so measure
+            writer.flush()
+        size = writer.estimated_size
+        if size >= _FULL * limit:
+            return 0
+        fits = (limit - size) * writer.num_rows // max(size, 1)
+        return max(1, min(int(rows.num_rows), fits))

@@ -1,0 +1,97 @@
+"""Writes the log file in which the log files of a file slice are put together: the log compaction of one slice."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pyhudi.format.base_file.column_bounds import BoundsRecorder
+from pyhudi.format.file_names import split_paths
+from pyhudi.format.log import NATURAL_COLUMN, LogFile, LogWriter
+from pyhudi.merge.file_group_reader import FileSlice, OpenSlice, SliceContext, open_slice
+from pyhudi.merge.logs.merged_log_records import MergedLogRecords
+from pyhudi.schema.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from pyhudi.write.handles.compaction_handle import with_reading
+from pyhudi.write.handles.log_file_output import log_slice, open_log
+from pyhudi.write.log_settings import LogSettings
+from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.write_status import Stat, log_stat
+
+
+def compact_logs(
+    reading: SliceContext, context: WriteContext, task: TaskId, file_slice: FileSlice, logs: LogSettings
+) -> list[Stat]:
+    """Write what the logs of a slice say, one version of each record and the deletes, into a log file of its own, whose
+    blocks stand for theirs from then on. Returns the stats of the files.
+
+    Records keep the commit time and sequence number of the version that won. Logs with partial updates are left as they
+    are: a block cannot say of single records which columns they have.
+
+    Raises:
+        QueryError: a log file is gone.
+        FormatError: a log file is damaged.
+        TransactionError: the log compaction was given up meanwhile.
+    """
+    started = time.monotonic()
+    reading = replace(reading, use_positions=False)  # deletes are written by key
+    with open_slice(reading, replace(file_slice, base_path=None)) as found:
+        state = found.state
+        if state is None or not len(state) or any(block.is_partial for block in found.blocks):
+            return []
+        millis = int((time.monotonic() - started) * 1000)
+        names = split_paths(pa.array(file_slice.log_paths, pa.string()))[1]
+        where = log_slice(context, task, logs, file_slice.file_id, file_slice.base_instant, names)
+        with LogWriter(
+            lambda name: open_log(context, logs, file_slice.partition, name),
+            where,
+            context.instant,
+            logs.schema,
+            options=logs.options,
+            compacted_times=list(dict.fromkeys(block.instant or "" for block in found.blocks)),
+            constants=None if context.populate_meta_fields else dict.fromkeys(META_COLUMNS),
+        ) as writer:
+            recorder = None if context.indexed is None else BoundsRecorder(context.indexed)
+            _write(writer, state, found, file_slice.partition, recorder)
+            files = writer.close()
+    bounds = None if recorder is None else recorder.finish()
+    stats = [_stat(file_slice, file, logs, started, bounds) for file in files]
+    return [with_reading(stat, file_slice, found, millis) for stat in stats]
+
+
+def _write(
+    writer: LogWriter, state: MergedLogRecords, found: OpenSlice, partition: str, recorder: BoundsRecorder | None
+) -> None:
+    for records in state.batches(~state.is_delete):
+        rows = state.changes(records).rows
+        if recorder is not None:
+            recorder.add(rows)
+        writer.write(rows)
+    fields = found.reader.rules.ordering_fields
+    for records in state.batches(state.is_delete):
+        gone = state.changes(records)
+        assert state.keys is not None
+        columns = {
+            RECORD_KEY: state.keys.take(pa.array(records)),
+            PARTITION_PATH: pa.repeat(pa.scalar(partition), len(records)),
+            **dict(zip(fields, gone.ordering, strict=True)),
+            NATURAL_COLUMN: pa.array(gone.natural),
+        }
+        writer.delete(pa.table(columns))
+
+
+def _stat(
+    file_slice: FileSlice, file: LogFile, logs: LogSettings, started: float, bounds: pa.StructArray | None
+) -> Stat:
+    names = [path.rpartition("/")[2] for path in file_slice.log_paths] if logs.named_by_slice else []
+    return log_stat(
+        file_slice.partition,
+        file_slice.file_id,
+        file,
+        started=started,
+        previous=file_slice.base_instant,
+        base_name="",
+        log_names=[*names, file.name],
+        bounds=bounds,
+    )

@@ -1,0 +1,51 @@
+"""Log files that a task writes: what they are called, and how they are opened."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from pyhudi.format.file_names import next_log_version
+from pyhudi.format.log import LogSlice
+from pyhudi.timeline.markers import IOType
+from pyhudi.write.handles.marked_file import MarkedFile
+from pyhudi.write.log_settings import LogSettings
+from pyhudi.write.write_context import TaskId, WriteContext
+
+
+def log_slice(
+    context: WriteContext, task: TaskId, logs: LogSettings, file_id: str, base_instant: str, names: pa.Array
+) -> LogSlice:
+    """Return the names of the log files of a task, in a slice that has logs of these ``names`` (asked for in version
+    6)."""
+    if not logs.named_by_slice:
+        return LogSlice(file_id, context.instant, task.token)
+    version = next_log_version(names, file_id, base_instant)
+    return LogSlice(file_id, base_instant, _own_token(task, context.instant), version)
+
+
+@contextmanager
+def open_log(context: WriteContext, logs: LogSettings, partition: str, name: str) -> Iterator[BinaryIO]:
+    """A log file to be written, announced by its marker.
+
+    Raises:
+        TransactionError: the write is over; the file is not there then.
+    """
+    io_type = IOType.APPEND if logs.named_by_slice else IOType.CREATE
+    file = MarkedFile(context.storage, context.instant, partition, name, io_type, attempt=context.attempt)
+    with context.storage.open_output(file.path) as sink:
+        yield sink
+    file.check()
+
+
+def _own_token(task: TaskId, instant: str) -> str:
+    """The write token for names that do not bear the instant of the write: another one for every write.
+
+    Tasks of two writes may well have equal numbers, and then one would replace the other's log file.
+    """
+    return replace(task, attempt=(zlib.crc32(instant.encode()) ^ task.attempt) & 0x7FFFFFFF).token

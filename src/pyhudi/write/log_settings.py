@@ -1,0 +1,88 @@
+"""Log settings for the tasks of a merge-on-read write: how log files are written, and which file slices get them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.file_names import parse_names, split_paths
+from pyhudi.format.log import LogOptions, LogSchema
+from pyhudi.write.file_group_keys import group_keys, in_groups
+from pyhudi.write.planning.workload_profile import Workload
+
+LOG_SLICES_SCHEMA = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("base_instant", pa.string()),
+        ("log_names", pa.list_(pa.string())),
+    ]
+)
+"""File slices that get log files: the instant of the slice, and the names of the log files that it has so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """Settings of a write's log files.
+
+    ``positions``: blocks say at which rows of the base file their records are. ``partial``: records have these columns
+    only, and leave all others of the table as they are. ``slices`` (LOG_SLICES_SCHEMA) are the
+    file slices that get log files; what is written to other file groups goes to base files.
+    """
+
+    schema: LogSchema
+    options: LogOptions = field(default_factory=LogOptions)
+    positions: bool = True
+    partial: pa.Schema | None = None
+    slices: pa.Table = field(default_factory=LOG_SLICES_SCHEMA.empty_table)
+
+    @property
+    def named_by_slice(self) -> bool:
+        """True if log files bear the instant of their slice (version 6) rather than that of the write."""
+        return self.schema.table_version < 8
+
+
+def appended_groups(workload: Workload) -> pa.Table:
+    """The file groups (COUNTS_SCHEMA) whose updates and deletes go to log files: those that get no new records.
+
+    New records go to base files, because an index that looks into base files alone would not find them otherwise; a
+    base file that takes some is written anew, and then its updates go with it, as in the original.
+    """
+    updates = workload.updates
+    return updates.filter(pc.invert(in_groups(updates, workload.buckets)))
+
+
+def log_slices(groups: pa.Table, slices: pa.Table, pending: pa.Table, *, named_by_slice: bool) -> pa.Table:
+    """The slices (LOG_SLICES_SCHEMA) that log files of file groups belong to.
+
+    ``slices`` has SLICE_SCHEMA; ``pending`` (partition, file_id, instant) are the slices that pending compactions have
+    opened. Only in tables of version 6 (``named_by_slice``) have log files to be named by them.
+    """
+    at = pc.index_in(group_keys(groups), value_set=group_keys(slices))
+    found = slices.take(at)
+    instants = found["base_instant"].combine_chunks()
+    if not named_by_slice:
+        none = pa.nulls(found.num_rows, pa.list_(pa.string()))
+        return _table(found, instants, none)
+    opened = pending.group_by(["partition", "file_id"]).aggregate([("instant", "max")])
+    later = opened["instant_max"].combine_chunks().take(pc.index_in(group_keys(found), value_set=group_keys(opened)))
+    instants = pc.if_else(pc.fill_null(pc.greater(later, instants), False), later, instants)
+    return _table(found, instants, _names_of(found["log_paths"].combine_chunks(), instants))
+
+
+def _names_of(paths: pa.ListArray, instants: pa.Array) -> pa.ListArray:
+    """Names of the log files, in each list of paths, that bear the instant."""
+    parents = pc.list_parent_indices(paths)
+    _, names = split_paths(paths.flatten())
+    mine = pc.fill_null(pc.equal(parse_names(names)["instant"].combine_chunks(), instants.take(parents)), False)
+    counts = np.bincount(parents.filter(mine).to_numpy(), minlength=len(paths))
+    offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, names.filter(mine))
+
+
+def _table(found: pa.Table, instants: pa.Array, names: pa.Array) -> pa.Table:
+    columns = [found["partition"], found["file_id"], instants, names]
+    return pa.Table.from_arrays(columns, schema=LOG_SLICES_SCHEMA).combine_chunks()

@@ -1,0 +1,130 @@
+"""Upserts of rows routed by partition: a task looks up itself where the keys of its partition are.
+
+So the rows are sent once, with nothing looked up, joined or counted by file group before. The price is that one task
+has all rows of a partition and reads all its keys, which is worth it for partitions of moderate size only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.file_names import file_prefix_of, new_file_id
+from pyhudi.merge.sorted_deduplication import SortedDeduplicator
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.write.file_group_keys import group_keys
+from pyhudi.write.location_columns import DELETE
+from pyhudi.write.planning.small_files import Sizing
+from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, Workload, plan_workload
+from pyhudi.write.rows.incoming_rows import GroupedRows, GroupKey
+from pyhudi.write.rows.keyed_rows import KeyIndex, LocatedRows, base_keys, buffer_rows
+from pyhudi.write.rows.spillable_rows import Index, SpillableRows
+from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.write_status import encode_stats
+from pyhudi.write.write_tasks import GroupWriter
+
+BASES_SCHEMA = pa.schema(
+    [("partition", pa.string()), ("file_id", pa.string()), ("base_path", pa.string()), ("base_size", pa.int64())]
+)
+"""Base files in which keys are looked up; sizes in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLookup:
+    """Settings of the key lookup inside a partition.
+
+    ``bases`` (BASES_SCHEMA) are the base files of the partitions that are written to, ``small`` (SMALL_FILES_SCHEMA)
+    those that may take more records. ``sizing``, ``record_size`` (bytes) and ``fill_ratio`` say how new records are
+    spread over files (`plan_workload`); ``dedupe`` how rows of one key are merged before (None: they are not).
+    """
+
+    bases: pa.Table
+    small: pa.Table
+    sizing: Sizing
+    record_size: int
+    fill_ratio: int
+    dedupe: SortedDeduplicator | None
+
+    def of(self, partition: str) -> PartitionLookup:
+        """The same for one partition."""
+        bases, small = (
+            t.filter(pc.equal(t["partition"], partition)).combine_chunks() for t in (self.bases, self.small)
+        )
+        return PartitionLookup(bases, small, self.sizing, self.record_size, self.fill_ratio, self.dedupe)
+
+
+def partition_upsert_task(
+    batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId, sought: PartitionLookup
+) -> bytes:
+    """Write rows that are sorted by partition, with empty file ids and no positions.
+
+    Memory: the buffer of *context* for a partition's rows, from there on a temporary file; the keys of a partition's
+    rows and of one base file at a time.
+    """
+    writer = GroupWriter(context, task)
+    rows = GroupedRows(batches)
+    for partition in rows.groups():
+        with SpillableRows(context.buffer_size) as held:
+            buffer_rows(rows, partition, sought.dedupe, held)
+            for key, placed, filled in _placed(partition.partition, held, context, sought):
+                writer.write(key, placed, append=not filled)
+    return encode_stats(writer.stats)
+
+
+def _placed(
+    partition: str, held: SpillableRows, context: WriteContext, sought: PartitionLookup
+) -> Iterator[tuple[GroupKey, LocatedRows, bool]]:
+    """The file groups of one partition that are written, with their rows, and whether new records are among them."""
+    if not held.num_rows:
+        return
+    here = sought.of(partition)
+    keys = KeyIndex.of(held.column(RECORD_KEY))
+    new = ~pc.fill_null(held.column(DELETE), False).to_numpy()
+    found: list[tuple[Index, Index]] = []
+    for path in here.bases["base_path"].to_pylist():
+        found.append(keys.match(base_keys(context.storage, path, context.invalid_text)))
+        new[found[-1][1]] = False
+    fresh = np.flatnonzero(new).astype(np.int64)
+    work = _workload(partition, here, np.array([len(p) for p, _ in found], dtype=np.int64), len(fresh), context)
+    base_of = pc.index_in(group_keys(work.groups), value_set=group_keys(here.bases)).to_pylist()
+    bucket_of = pc.index_in(group_keys(work.groups), value_set=group_keys(work.buckets)).to_pylist()
+    rows = work.buckets["rows"].to_numpy()
+    ends = np.cumsum(rows)
+    none: Index = np.zeros(0, dtype=np.int64)
+    for base, bucket, file_id, path in zip(
+        base_of, bucket_of, work.groups["file_id"].to_pylist(), work.groups["base_path"].to_pylist(), strict=True
+    ):
+        positions, numbers = (none, none) if base is None else found[base]
+        mine = none if bucket is None else fresh[ends[bucket] - rows[bucket] : ends[bucket]]
+        opened = file_id if path else _opened(context.instant, partition, bucket)
+        yield GroupKey(partition, opened, path), LocatedRows(held, positions, numbers, mine), bucket is not None
+
+
+def _opened(instant: str, partition: str, number: int) -> str:
+    """The id of a new file group: every attempt of a task gives the same."""
+    return new_file_id(file_prefix_of(f"{instant}/{partition}/{number}"), 0)
+
+
+def _workload(partition: str, here: PartitionLookup, updates: Index, new: int, context: WriteContext) -> Workload:
+    """Workload of one partition; ``updates`` are numbers of rows by base file."""
+    some = pa.array(np.flatnonzero(updates))
+    bases = here.bases.take(some)
+    counts = pa.table(
+        [bases["partition"], bases["file_id"], bases["base_path"], pa.array(updates).take(some)], schema=COUNTS_SCHEMA
+    )
+    if new:
+        more = pa.table([[partition], [None], [None], [new]], schema=COUNTS_SCHEMA)
+        counts = pa.concat_tables([counts, more])
+    return plan_workload(
+        counts,
+        here.bases,
+        here.small,
+        here.sizing,
+        here.record_size,
+        logs=context.logs is not None,
+        fill_ratio=here.fill_ratio,
+    )

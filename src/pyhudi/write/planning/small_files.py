@@ -1,0 +1,160 @@
+"""The workload of an insert or upsert: which existing small files take new records, and which files are to be opened.
+
+The rules are Apache Hudi's: new records of a partition first fill its small base files up to the maximum file size,
+the rest opens new files of as many records as the average record size lets one file hold. All of it is arithmetic on
+one row per partition and file group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.file_names import new_file_id, new_file_prefix
+from pyhudi.timeline.commit_metadata import total
+
+Ints = npt.NDArray[np.int64]
+
+_ALWAYS_FILLED = 4 * 1024 * 1024
+
+INSERTS_SCHEMA = pa.schema([("partition", pa.string()), ("rows", pa.int64())])
+"""New records by partition path; one row per partition."""
+
+SMALL_FILES_SCHEMA = pa.schema(
+    [("partition", pa.string()), ("file_id", pa.string()), ("base_path", pa.string()), ("size", pa.int64())]
+)
+"""Base files that may take more records; sizes in bytes."""
+
+BUCKETS_SCHEMA = pa.schema(
+    [("partition", pa.string()), ("file_id", pa.string()), ("base_path", pa.string()), ("rows", pa.int64())]
+)
+"""Destinations of new records: existing small files (with ``base_path``) and new file groups, in order within a
+partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """File sizing options, in bytes and rows. ``split_size`` is used only when ``auto_split`` is off."""
+
+    max_file_size: int
+    small_file_limit: int
+    split_size: int
+    auto_split: bool
+    default_record_size: int
+    estimation_threshold: float
+
+    def rows_per_new_file(self, record_size: int) -> int:
+        """Return the number of records that a new file is planned to hold."""
+        return max(self.max_file_size // max(record_size, 1), 1) if self.auto_split else max(self.split_size, 1)
+
+
+def average_record_size(history: Iterable[pa.Table], sizing: Sizing) -> int:
+    """Bytes per record, by the newest commit that wrote enough to tell.
+
+    ``history`` gives write stats (WRITE_STAT_SCHEMA), newest commit first; it is read no further than needed.
+    """
+    enough = sizing.estimation_threshold * sizing.small_file_limit
+    for stats in history:
+        size = total(stats, "totalWriteBytes")
+        rows = total(stats, "numWrites")
+        if size > enough and rows > 0:
+            return -(-size // rows)
+    return sizing.default_record_size
+
+
+def assign_inserts(inserts: pa.Table, small_files: pa.Table, sizing: Sizing, record_size: int) -> pa.Table:
+    """Decide where new records go.
+
+    ``inserts`` has INSERTS_SCHEMA, ``small_files`` SMALL_FILES_SCHEMA (files of other partitions are ignored).
+    Returns BUCKETS_SCHEMA, sorted by the order of partitions in ``inserts``; each partition with new records has a row.
+    """
+    totals: Ints = inserts["rows"].to_numpy().astype(np.int64)
+    partition_of = pc.index_in(small_files["partition"], inserts["partition"].combine_chunks())
+    candidates = small_files.filter(pc.is_valid(partition_of))
+    codes: Ints = pc.drop_null(partition_of).to_numpy(zero_copy_only=False).astype(np.int64)
+    by_partition = np.argsort(codes, kind="stable")
+    codes, candidates = codes[by_partition], candidates.take(pa.array(by_partition))
+
+    room: Ints = np.maximum((sizing.max_file_size - candidates["size"].to_numpy()) // max(record_size, 1), 0)
+    appended = _fill(codes, room, totals)
+    remaining = totals - np.bincount(codes, weights=appended, minlength=len(totals)).astype(np.int64)
+
+    per_file = sizing.rows_per_new_file(record_size)
+    new_files: Ints = -(-remaining // per_file)
+    new_codes = np.repeat(np.arange(len(totals)), new_files)
+    new_rows = np.full(len(new_codes), per_file, dtype=np.int64)
+    last = np.cumsum(new_files)[new_files > 0] - 1
+    new_rows[last] = (remaining - (new_files - 1) * per_file)[new_files > 0]
+
+    used = appended > 0
+    old = candidates.filter(pa.array(used))
+    order = np.argsort(np.concatenate((codes[used], new_codes)), kind="stable")
+    names = inserts["partition"].combine_chunks()
+    table = pa.table(
+        [
+            pa.chunked_array([*old["partition"].chunks, names.take(pa.array(new_codes))], pa.string()),
+            pa.chunked_array([*old["file_id"].chunks, new_file_ids(len(new_codes))], pa.string()),
+            pa.chunked_array([*old["base_path"].chunks, pa.nulls(len(new_codes), pa.string())], pa.string()),
+            pa.chunked_array([pa.array(appended[used], pa.int64()), pa.array(new_rows, pa.int64())]),
+        ],
+        schema=BUCKETS_SCHEMA,
+    )
+    return table.take(pa.array(order)).combine_chunks()
+
+
+def smallest_files(small_files: pa.Table, most: int) -> pa.Table:
+    """Return at most ``most`` files of each partition, the smallest (SMALL_FILES_SCHEMA)."""
+    ordered = small_files.sort_by([("partition", "ascending"), ("size", "ascending"), ("file_id", "ascending")])
+    partitions = ordered["partition"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    first = np.searchsorted(partitions, partitions, side="left")
+    return ordered.filter(pa.array(np.arange(len(partitions)) - first < most))
+
+
+def fillable_small_files(small_files: pa.Table, inserts: pa.Table, record_size: int, ratio: int) -> pa.Table:
+    """Return those small files (SMALL_FILES_SCHEMA) that are at most ``ratio`` times as large as the new records of
+    their partition (INSERTS_SCHEMA), or so small that it does not matter; 0: all of them.
+
+    To fill a file is to write it anew. Where updates go to log files, that would be most of what a write does for a few
+    new records. A new file takes them; it is the smallest one then, and is filled from then on.
+    """
+    if not ratio:
+        return small_files
+    at = pc.index_in(small_files["partition"].combine_chunks(), inserts["partition"].combine_chunks())
+    rows = pc.fill_null(inserts["rows"].combine_chunks().take(at), 0)
+    most = pc.max_element_wise(pc.multiply(rows, record_size * ratio), _ALWAYS_FILLED)
+    return small_files.filter(pc.less_equal(small_files["size"].combine_chunks(), most))
+
+
+def new_file_ids(count: int) -> pa.Array:
+    """Ids of new file groups, each with a prefix of its own."""
+    return pa.array([new_file_id(new_file_prefix(), 0) for _ in range(count)], pa.string())
+
+
+def slots(rows: Ints, resolution: int = 16) -> npt.NDArray[np.int32]:
+    """A lookup table that spreads hashes over buckets in proportion to their rows.
+
+    Entry ``hash mod len`` is the bucket's index; one bucket needs one entry, more get ``resolution`` entries each on
+    average. Buckets of hardly any rows may get none.
+    """
+    if len(rows) <= 1:
+        return np.zeros(1, dtype=np.int32)
+    size = len(rows) * resolution
+    edges = np.cumsum(rows) / max(int(rows.sum()), 1)
+    return np.minimum(np.searchsorted(edges, (np.arange(size) + 0.5) / size), len(rows) - 1).astype(np.int32)
+
+
+def _fill(codes: Ints, room: Ints, totals: Ints) -> Ints:
+    """Fill files in order: each takes what its partition has left, at most its room. ``codes`` ascend."""
+    if not len(codes):
+        return np.zeros(0, dtype=np.int64)
+    running = np.cumsum(room)
+    first = np.concatenate(([True], codes[1:] != codes[:-1]))
+    base = np.repeat((running - room)[first], np.diff(np.append(np.flatnonzero(first), len(codes))))
+    before = running - room - base
+    filled: Ints = np.clip(totals[codes] - before, 0, room)
+    return filled

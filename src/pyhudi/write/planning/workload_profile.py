@@ -1,0 +1,100 @@
+"""The plan of an upsert or insert: every file group that is written, and how many rows it gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.timeline.commit_metadata import write_stats
+from pyhudi.write.file_group_keys import in_groups
+from pyhudi.write.planning.small_files import (
+    BUCKETS_SCHEMA,
+    INSERTS_SCHEMA,
+    Sizing,
+    assign_inserts,
+    fillable_small_files,
+)
+
+COUNTS_SCHEMA = pa.schema(
+    [("partition", pa.string()), ("file_id", pa.string()), ("base_path", pa.string()), ("rows", pa.int64())]
+)
+"""Tagged rows by where they belong: updates and deletes by file group, new records with null file id and path."""
+
+GROUPS_SCHEMA = pa.schema([*BUCKETS_SCHEMA, ("size", pa.int64())])
+"""File groups to write: partition, file id, current base file (null: new group), incoming rows, and how many bytes are
+read and written for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """``updates`` (COUNTS_SCHEMA) are the groups that get updates or deletes, ``buckets`` (BUCKETS_SCHEMA) those that
+    get new records; a group can be in both. ``groups`` (GROUPS_SCHEMA) has each group once."""
+
+    updates: pa.Table
+    inserts: pa.Table
+    buckets: pa.Table
+    groups: pa.Table
+
+
+def plan_workload(
+    counts: pa.Table,
+    base_sizes: pa.Table,
+    small_files: pa.Table,
+    sizing: Sizing,
+    record_size: int,
+    *,
+    logs: bool = False,
+    fill_ratio: int = 0,
+) -> Workload:
+    """Plan a write from the counts of its rows.
+
+    ``counts`` has COUNTS_SCHEMA; ``base_sizes`` the columns partition, file_id and base_size of existing groups;
+    ``small_files`` SMALL_FILES_SCHEMA. ``logs``: base files that get no new records are not written anew, and
+    ``fill_ratio`` says which are worth it (`fillable_small_files`).
+    """
+    is_new = pc.is_null(counts["file_id"])
+    new = counts.filter(is_new)
+    inserts = pa.table([new["partition"], new["rows"]], schema=INSERTS_SCHEMA).sort_by("partition").combine_chunks()
+    updates = counts.filter(pc.invert(is_new)).combine_chunks()
+    if logs:
+        small_files = fillable_small_files(small_files, inserts, record_size, fill_ratio)
+    buckets = assign_inserts(inserts, small_files, sizing, record_size)
+    if logs:
+        base_sizes = base_sizes.filter(in_groups(base_sizes, buckets))
+    touched = pa.concat_tables([updates.cast(BUCKETS_SCHEMA), buckets])
+    grouped = touched.group_by(["partition", "file_id"]).aggregate([("base_path", "max"), ("rows", "sum")])
+    grouped = pa.table(
+        [grouped["partition"], grouped["file_id"], grouped["base_path_max"], grouped["rows_sum"]], schema=BUCKETS_SCHEMA
+    )
+    joined = grouped.join(
+        base_sizes.select(["partition", "file_id", "base_size"]), ["partition", "file_id"], join_type="left outer"
+    ).sort_by([("partition", "ascending"), ("file_id", "ascending")])
+    size = pc.add(pc.fill_null(joined["base_size"], 0), pc.multiply(joined["rows"], record_size))
+    groups = joined.select(BUCKETS_SCHEMA.names).append_column("size", size).cast(GROUPS_SCHEMA).combine_chunks()
+    return Workload(updates, inserts, buckets, groups)
+
+
+def profile_stats(workload: Workload) -> pa.Table:
+    """The workload as the original puts it into the inflight file: a row for a partition's new records, then one for
+    each file group with updates."""
+    updates, inserts = workload.updates, workload.inserts
+    partitions = pa.array(sorted({*updates["partition"].to_pylist(), *inserts["partition"].to_pylist()}), pa.string())
+    at = pc.index_in(partitions, inserts["partition"].combine_chunks())
+    new_rows = pc.fill_null(inserts["rows"].combine_chunks().take(at), 0)
+    heads = pa.table({"partitionPath": partitions, "fileId": pa.repeat("", len(partitions)), "numInserts": new_rows})
+    names = pc.replace_substring_regex(updates["base_path"], r"(?s)^.*/", "")
+    previous = pc.struct_field(pc.extract_regex(names, r"_(?P<instant>\d+)\.[a-z]+$"), "instant")
+    groups = pa.table(
+        {
+            "partitionPath": updates["partition"],
+            "fileId": updates["file_id"],
+            "prevCommit": previous,
+            "numUpdateWrites": updates["rows"],
+        }
+    )
+    stats = pa.concat_tables([write_stats(heads), write_stats(groups)])
+    order = np.argsort(pc.index_in(stats["partitionPath"], partitions).to_numpy(), kind="stable")
+    return stats.take(pa.array(order))

@@ -1,0 +1,80 @@
+"""Reads base files of either format: their rows in batches of bounded size, in order, and their footers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.config.enums import InvalidText
+from pyhudi.format.base_file import orc, parquet
+from pyhudi.format.base_file.base_file_footer import Footer
+from pyhudi.storage import Storage
+
+_BATCH_BYTES = 32 * 1024 * 1024
+_MIN_ROWS, _MAX_ROWS = 1024, 131_072
+
+
+class BaseReader:
+    """An open base file. Made by `open_base`."""
+
+    def __init__(self, source: Any, path: str, invalid_text: InvalidText = InvalidText.FAIL) -> None:
+        self._source, self._invalid_text = source, invalid_text
+        self._file = None if path.endswith(".orc") else parquet.open_file(source, pre_buffer=False)
+
+    def footer(self) -> Footer:
+        """Entries that Hudi keeps in the file's footer."""
+        return orc.read_footer(self._source) if self._file is None else parquet.read_footer(self._file)
+
+    def repeating(self) -> frozenset[str]:
+        """Text columns with few distinct values, which can be read as dictionaries."""
+        return frozenset() if self._file is None else parquet.dictionary_encoded_columns(self._file)
+
+    def batches(self, schema: pa.Schema, dictionaries: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+        """The rows, with those columns of ``schema`` that the file has; ``dictionaries`` come dictionary-encoded."""
+        if self._file is None:
+            return orc.read_batches(self._source, schema.names, invalid_text=self._invalid_text)
+        metadata = self._file.metadata
+        size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+        per_row = max(size // max(metadata.num_rows, 1), 1)
+        rows = min(max(_BATCH_BYTES // per_row, _MIN_ROWS), _MAX_ROWS)
+        file = self._file
+        if dictionaries:
+            file = parquet.open_file(
+                self._source, dictionary_columns=sorted(dictionaries), pre_buffer=False, metadata=metadata
+            )
+        return parquet.read_batches(file, schema.names, batch_size=rows, invalid_text=self._invalid_text)
+
+    def last(self, schema: pa.Schema, count: int) -> Iterator[pa.RecordBatch]:
+        """The last ``count`` rows, in order, with those columns of ``schema`` that the file has; of the row groups of a
+        parquet file only those are read that have them."""
+        if self._file is None:
+            skipped, batches = orc.read_footer(self._source).num_rows - count, self.batches(schema)
+        else:
+            metadata = self._file.metadata
+            first, rows = metadata.num_row_groups, 0
+            while first and rows < count:
+                first -= 1
+                rows += metadata.row_group(first).num_rows
+            groups = range(first, metadata.num_row_groups)
+            skipped = rows - count
+            batches = parquet.read_batches(self._file, schema.names, row_groups=groups, invalid_text=self._invalid_text)
+        for batch in batches:
+            if skipped < batch.num_rows:
+                yield batch.slice(max(skipped, 0))
+            skipped -= batch.num_rows
+
+
+@contextmanager
+def open_base(storage: Storage, path: str, invalid_text: InvalidText = InvalidText.FAIL) -> Iterator[BaseReader]:
+    """Open a base file of either format. ``invalid_text``: what becomes of text that is not UTF-8."""
+    with storage.open_input(path) as source:
+        yield BaseReader(source, path, invalid_text)
+
+
+def read_footer(storage: Storage, path: str) -> Footer:
+    """Read the entries that Hudi keeps in the footer of a base file, and its columns as `BaseReader` gives them."""
+    with open_base(storage, path) as base:
+        return base.footer()

@@ -1,0 +1,168 @@
+"""Rows of a file group whose places in it are not known yet: they are found by key, in the task that writes the group.
+
+That is what an index is good for that knows the file group of a key by the key alone: nothing is looked up before the
+rows are where they are needed, and the keys of base files are read only by the tasks that read these files anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.enums import InvalidText
+from pyhudi.merge.sorted_deduplication import SortedDeduplicator, dedupe
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.storage import Storage
+from pyhudi.write.location_columns import ROW
+from pyhudi.write.rows.base_file_batches import open_base
+from pyhudi.write.rows.incoming_rows import GroupedRows, GroupKey, deleted
+from pyhudi.write.rows.spillable_rows import SpillableRows
+
+Index = npt.NDArray[np.int64]
+_BATCH_ROWS = 65_536
+_KEY_SCHEMA = pa.schema([(RECORD_KEY, pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedWrite:
+    """Settings for writing rows without locations. ``match``: those whose keys the base file has are updates and
+    deletes of its rows; otherwise all are new. ``dedupe``: how rows of one key are merged before (None: they are
+    not)."""
+
+    match: bool = True
+    dedupe: SortedDeduplicator | None = None
+
+
+class LocatedRows:
+    """The rows of one file group that change rows of its base file (``numbers`` of *rows* with the ``positions`` of
+    those, ascending), and new ones (``new``, numbers too).
+
+    Gives them as `GroupedRows` does.
+    """
+
+    def __init__(self, rows: SpillableRows, positions: Index, numbers: Index, new: Index) -> None:
+        self._rows = rows
+        self._positions = positions
+        self._numbers = numbers
+        self._new = new
+        self._next = 0
+
+    def updates_below(self, _: GroupKey, limit: int) -> tuple[pa.RecordBatch, Index] | None:
+        """Take the rows that change base rows before ``limit``: the rows and their positions, ascending."""
+        end = int(np.searchsorted(self._positions, limit, side="left"))
+        start, self._next = self._next, end
+        if start >= end:
+            return None
+        return self._rows.take(self._numbers[start:end]), self._positions[start:end]
+
+    def inserts(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
+        """Take the new records, batch by batch; deletes of records that are nowhere are left out."""
+        for start in range(0, len(self._new), _BATCH_ROWS):
+            batch = self._rows.take(self._new[start : start + _BATCH_ROWS])
+            gone = deleted(batch)
+            yield batch.filter(pa.array(~gone)) if gone.any() else batch
+
+    def rest(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
+        """Take the rows that change others, with the positions of those, batch by batch."""
+        for start in range(0, len(self._numbers), _BATCH_ROWS):
+            batch = self._rows.take(self._numbers[start : start + _BATCH_ROWS])
+            at = batch.schema.get_field_index(ROW)
+            positions = pa.array(self._positions[start : start + _BATCH_ROWS])
+            yield batch.set_column(at, batch.schema.field(at), positions)
+
+
+class KeyedRows(LocatedRows):
+    """The rows of one file group, split into those that change a row of its base file and new ones."""
+
+    def __init__(self, rows: SpillableRows, base_keys: pa.ChunkedArray | None) -> None:
+        none: Index = np.zeros(0, dtype=np.int64)
+        positions, numbers, new = none, none, np.ones(rows.num_rows, dtype=np.bool_)
+        if base_keys is not None and rows.num_rows:
+            positions, numbers = KeyIndex.of(rows.column(RECORD_KEY)).match(base_keys)
+            new[numbers] = False
+        super().__init__(rows, positions, numbers, np.flatnonzero(new).astype(np.int64))
+
+    def rest(self, _: GroupKey) -> Iterator[pa.RecordBatch]:
+        """Take all rows, batch by batch."""
+        yield from self._rows.chosen(np.ones(self._rows.num_rows, dtype=np.bool_))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIndex:
+    """Keys that are looked for: the distinct ones, and the numbers of the rows of each, grouped by key."""
+
+    keys: pa.Array
+    rows: Index
+    starts: Index
+    counts: Index
+
+    @classmethod
+    def of(cls, keys: pa.ChunkedArray) -> KeyIndex:
+        """Return the index of a column of keys, which may be repeated."""
+        encoded = _one(keys).dictionary_encode()
+        mine = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        counts = np.bincount(mine, minlength=len(encoded.dictionary)).astype(np.int64)
+        order = np.argsort(mine, kind="stable").astype(np.int64)
+        return cls(encoded.dictionary, order, np.cumsum(counts) - counts, counts)
+
+    def match(self, base: pa.ChunkedArray) -> tuple[Index, Index]:
+        """Pairs of a position in *base* and the number of a row with the same key, by ascending position, then number.
+        Keys may be repeated on both sides."""
+        kind = self.keys.type
+        found = pc.index_in(base if kind == base.type else base.cast(kind), value_set=self.keys)
+        hit = pc.is_valid(found)
+        positions: Index = np.flatnonzero(hit.to_numpy()).astype(np.int64)
+        codes = found.drop_null().to_numpy().astype(np.int64)
+        if len(self.rows) == len(self.keys):
+            return positions, self.rows[self.starts[codes]]
+        repeats = self.counts[codes]
+        within = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        return np.repeat(positions, repeats), self.rows[np.repeat(self.starts[codes], repeats) + within]
+
+
+def buffer_rows(rows: GroupedRows, key: GroupKey, how: SortedDeduplicator | None, held: SpillableRows) -> None:
+    """Read a group to its end into *held*, with one row for each key if that is wanted."""
+    if how is None:
+        for batch in rows.rest(key):
+            held.add(batch)
+        held.finish()
+        return
+    with SpillableRows(held.memory_size) as all_rows:
+        for batch in rows.rest(key):
+            all_rows.add(batch)
+        all_rows.finish()
+        repeated = _repeated(all_rows.column(RECORD_KEY))
+        for batch in all_rows.chosen(~repeated):
+            held.add(batch)
+        several = list(all_rows.chosen(repeated))
+        if several:
+            held.add(dedupe(pa.concat_batches(several), how))
+        held.finish()
+
+
+def base_keys(storage: Storage, path: str, invalid_text: InvalidText = InvalidText.FAIL) -> pa.ChunkedArray:
+    """The record keys of a base file, row by row. ``invalid_text``: what becomes of keys that are not UTF-8."""
+    with open_base(storage, path, invalid_text) as base:
+        chunks = [batch.column(0).cast(pa.string()) for batch in base.batches(_KEY_SCHEMA)]
+    return pa.chunked_array(chunks, pa.string())
+
+
+def _repeated(keys: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Mask of the keys that come more than once."""
+    if not len(keys):
+        return np.zeros(0, dtype=np.bool_)
+    codes = _one(keys).dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    repeated: npt.NDArray[np.bool_] = (np.bincount(codes) > 1)[codes]
+    return repeated
+
+
+def _one(keys: pa.ChunkedArray) -> pa.Array:
+    """The keys in one piece, whatever they take."""
+    if keys.num_chunks == 1:
+        return keys.chunk(0)
+    return pa.concat_arrays([chunk.cast(pa.large_string()) for chunk in keys.chunks])

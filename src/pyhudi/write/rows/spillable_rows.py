@@ -1,0 +1,121 @@
+"""Rows that a task keeps until it has seen all of them: in memory, and from a certain size on in a temporary file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Index = npt.NDArray[np.int64]
+
+_CHUNK_ROWS = 131_072
+
+
+class SpillableRows:
+    """Rows of one schema, which can be taken by their numbers. Use as a context manager; the file goes with it.
+
+    Memory: ``memory_size`` bytes at most, about; what is taken from the file is mapped, not read.
+    """
+
+    def __init__(self, memory_size: int) -> None:
+        self.memory_size = memory_size
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = self._size = 0
+        self._batches: list[pa.RecordBatch] = []
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._writer: Any = None
+        self._source: Any = None
+        self._ends: Index = np.zeros(0, dtype=np.int64)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take rows."""
+        if not batch.num_rows:
+            return
+        self._waiting.append(batch)
+        self._waiting_rows += batch.num_rows
+        self._size += batch.nbytes
+        if self._waiting_rows >= _CHUNK_ROWS:
+            self._chunk()
+
+    def finish(self) -> None:
+        """End appending; rows can be read only after it."""
+        self._chunk()
+        if self._writer is not None:
+            self._writer.close()
+            self._source = pa.memory_map(self._path)
+            reader = pa.ipc.open_file(self._source)
+            self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        self._ends = np.cumsum([batch.num_rows for batch in self._batches], dtype=np.int64)
+
+    @property
+    def num_rows(self) -> int:
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column of the rows, of which there is at least one."""
+        return pa.chunked_array([batch.column(name) for batch in self._batches])
+
+    def take(self, numbers: Index) -> pa.RecordBatch:
+        """The rows of these numbers, of which there is at least one, in their order."""
+        which = np.searchsorted(self._ends, numbers, side="right")
+        parts: list[pa.RecordBatch] = []
+        order: list[Index] = []
+        for i in np.unique(which).tolist():
+            mine = np.flatnonzero(which == i)
+            start = int(self._ends[i]) - self._batches[i].num_rows
+            parts.append(self._batches[i].take(pa.array(numbers[mine] - start)))
+            order.append(mine)
+        if len(parts) == 1:
+            return parts[0]
+        return pa.concat_batches(parts).take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
+
+    def chosen(self, keep: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+        """The rows that are marked, batch by batch."""
+        start = 0
+        for batch in self._batches:
+            mask = keep[start : start + batch.num_rows]
+            start += batch.num_rows
+            if mask.all():
+                yield batch
+            elif mask.any():
+                yield batch.filter(pa.array(mask))
+
+    @property
+    def _path(self) -> str:
+        assert self._folder is not None
+        return f"{self._folder.name}/rows.arrow"
+
+    def _chunk(self) -> None:
+        if not self._waiting:
+            return
+        chunk = self._waiting[0] if len(self._waiting) == 1 else pa.concat_batches(self._waiting)
+        self._waiting, self._waiting_rows = [], 0
+        if self._writer is None and self._size > self.memory_size:
+            self._folder = tempfile.TemporaryDirectory(prefix="pyhudi-held-")
+            self._writer = pa.ipc.new_file(self._path, chunk.schema)
+            for earlier in self._batches:
+                self._writer.write_batch(earlier)
+            self._batches = []
+        if self._writer is not None:
+            self._writer.write_batch(chunk)
+        else:
+            self._batches.append(chunk)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._batches = []
+        if self._source is not None:
+            self._source.close()
+        elif self._writer is not None:
+            self._writer.close()
+        if self._folder is not None:
+            self._folder.cleanup()

@@ -1,0 +1,93 @@
+"""The write operations, and what each of them means for files and timeline."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.enums import Operation, TableType
+from pyhudi.errors import InvalidOptionError
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA
+from pyhudi.timeline.instant import Action
+from pyhudi.write.file_group_keys import in_groups
+
+PREPPED = "_prepped"
+REPLACING = frozenset({Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION})
+"""Operations that take file groups out of view, as a replacecommit."""
+DELETING = frozenset({Operation.DELETE, Operation.DELETE_PARTITION})
+"""Operations that make sense only on a table that exists."""
+
+
+def action_of(operation: Operation, table_type: TableType) -> str:
+    """The timeline action under which an operation is committed."""
+    if operation in REPLACING:
+        return Action.REPLACE_COMMIT
+    return Action.DELTA_COMMIT if table_type is TableType.MERGE_ON_READ else Action.COMMIT
+
+
+def type_name(operation: Operation) -> str:
+    """The operation as commit metadata spells it."""
+    return operation.value.upper()
+
+
+def check_operation(operation: Operation) -> None:
+    """Refuse operations that no data frame can be written with.
+
+    Raises:
+        InvalidOptionError: the operation takes records that know their file groups, or is no write.
+    """
+    name = operation.value
+    usable = ", ".join(op.value for op in Operation if not op.value.endswith(PREPPED) and op is not Operation.BOOTSTRAP)
+    if name.endswith(PREPPED):
+        usable += f" ({name} takes records that already know their file groups, which a data frame cannot say: "
+        usable += f"use {name.removesuffix(PREPPED)})"
+    elif operation is not Operation.BOOTSTRAP:
+        return
+    raise InvalidOptionError("hoodie.datasource.write.operation", name, usable)
+
+
+def match_partitions(wanted: str, partitions: Sequence[str]) -> list[str]:
+    """Resolve a comma list of partition paths in which ``*`` stands for any text, slashes included.
+
+    Paths without ``*`` are kept as they are, whether they exist or not. Sorted, each once.
+    """
+    found: set[str] = set()
+    for entry in (part.strip() for part in wanted.split(",")):
+        if not entry:
+            continue
+        if "*" not in entry:
+            found.add(entry.strip("/"))
+            continue
+        pattern = re.compile(".*".join(re.escape(piece) for piece in entry.split("*")), re.DOTALL)
+        found.update(p for p in partitions if pattern.fullmatch(p))
+    return sorted(found)
+
+
+def replaced_groups(slices: pa.Table, partitions: Iterable[str] | None) -> pa.Table:
+    """The file groups (REPLACED_SCHEMA) that go out of view when these partitions (None: all) are replaced.
+
+    ``slices`` has the columns partition and file_id of all visible groups. A partition without any keeps a row
+    without file id, because the replacecommit names it all the same.
+    """
+    groups = slices.select(["partition", "file_id"])
+    if partitions is None:
+        return groups.cast(REPLACED_SCHEMA)
+    wanted = pa.array(sorted(set(partitions)), pa.string())
+    groups = groups.filter(pc.is_in(groups["partition"], value_set=wanted))
+    empty = wanted.filter(pc.invert(pc.is_in(wanted, value_set=groups["partition"].combine_chunks())))
+    bare = pa.table([empty, pa.nulls(len(empty), pa.string())], schema=REPLACED_SCHEMA)
+    return pa.concat_tables([groups.cast(REPLACED_SCHEMA), bare])
+
+
+def replaced_files(slices: pa.Table, replaced: pa.Table | None) -> pa.Table:
+    """The base files and log files (partition, path) of file groups that go out of view."""
+    gone = slices.slice(0, 0) if replaced is None else slices.filter(in_groups(slices, replaced))
+    gone = gone.select(["partition", "base_path", "log_paths"]).combine_chunks()
+    base = gone.filter(pc.is_valid(gone["base_path"])).select(["partition", "base_path"])
+    logs = gone["log_paths"].combine_chunks()
+    owners = gone["partition"].take(pc.list_parent_indices(logs))
+    names = ["partition", "path"]
+    return pa.concat_tables([base.rename_columns(names), pa.table([owners, pc.list_flatten(logs)], names=names)])

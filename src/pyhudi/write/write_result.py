@@ -1,0 +1,111 @@
+"""Result of a write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, total
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """Result of one write.
+
+    Attributes:
+        uri: URI of the table.
+        operation: Operation as commit metadata names it.
+        instant: Requested time; None when nothing was committed: a write with save mode ``ignore`` to a table that
+            exists, or an empty one that was told not to commit.
+        completion: Completion time; None in tables of version 6.
+        created_table: True if the write created the table.
+        stats: One row per written file (WRITE_STAT_SCHEMA).
+        replaced: File groups that the write replaced (REPLACED_SCHEMA).
+        warnings: Failures after the commit, which stands.
+    """
+
+    uri: str
+    operation: str
+    instant: str | None = None
+    completion: str | None = None
+    created_table: bool = False
+    stats: pa.Table = field(default_factory=WRITE_STAT_SCHEMA.empty_table)
+    replaced: pa.Table = field(default_factory=REPLACED_SCHEMA.empty_table)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def num_files(self) -> int:
+        """Number of files written."""
+        return int(self.stats.num_rows)
+
+    @property
+    def num_inserts(self) -> int:
+        """Number of records that were new to their file groups."""
+        return total(self.stats, "numInserts")
+
+    @property
+    def num_updates(self) -> int:
+        """Number of records that were changed."""
+        return total(self.stats, "numUpdateWrites")
+
+    @property
+    def num_deletes(self) -> int:
+        """Number of records that were deleted one by one (those of replaced file groups are not counted)."""
+        return total(self.stats, "numDeletes")
+
+    @property
+    def num_rows(self) -> int:
+        """Number of records in the written files, unchanged ones included."""
+        return total(self.stats, "numWrites")
+
+    @property
+    def bytes_written(self) -> int:
+        """Size of the written files, in bytes."""
+        return total(self.stats, "totalWriteBytes")
+
+    def __repr__(self) -> str:
+        if self.instant is None:
+            return f"WriteResult({self.operation}: nothing committed)"
+        return (
+            f"WriteResult({self.operation} {self.instant}: {self.num_inserts:,} inserts, {self.num_updates:,} updates, "
+            f"{self.num_deletes:,} deletes; {self.num_files:,} files, {self.bytes_written:,} bytes)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeResult:
+    """The outcome of an UPDATE, DELETE or MERGE.
+
+    Args:
+        write: The one commit that was made.
+        rows_matched: Rows of the table that a clause or the condition chose.
+        rows_updated: Rows that got new values; where records are ordered by event time, also those whose stored
+            version is newer and stays.
+        rows_inserted: New rows.
+        rows_deleted: Rows that are gone.
+        retries: How often another writer was faster.
+    """
+
+    write: WriteResult
+    rows_matched: int = 0
+    rows_updated: int = 0
+    rows_inserted: int = 0
+    rows_deleted: int = 0
+    retries: int = 0
+
+    @property
+    def instant(self) -> str | None:
+        """Requested time of the commit; None when nothing was to be done."""
+        return self.write.instant
+
+    @property
+    def num_files(self) -> int:
+        """Files written."""
+        return self.write.num_files
+
+    def __repr__(self) -> str:
+        return (
+            f"ChangeResult({self.write.operation} {self.instant}: {self.rows_matched:,} matched, {self.rows_updated:,} "
+            f"updated, {self.rows_inserted:,} inserted, {self.rows_deleted:,} deleted; {self.num_files:,} files)"
+        )

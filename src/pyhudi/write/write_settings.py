@@ -1,0 +1,190 @@
+"""Settings for the files of a write, from options and the table's configuration."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import FileFormat, IndexType, LogBlockFormat, Operation, OrcCodec, ParquetCodec, TableType
+from pyhudi.errors import ConfigError, InvalidOptionError, SchemaError
+from pyhudi.format.base_file.base_file_footer import BloomOptions
+from pyhudi.format.base_file.parquet import CODECS, ParquetOptions
+from pyhudi.format.log import LogOptions, LogSchema
+from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.merge.ordering_values import type_of
+from pyhudi.metadata.indexes.indexed_columns import indexed_columns
+from pyhudi.metadata.metadata_layout import COLUMN_STATS, RECORD_INDEX
+from pyhudi.metadata.writer.metadata_writer import enabled_partitions, is_enabled
+from pyhudi.schema.arrow_avro import from_avro, to_avro
+from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
+from pyhudi.storage import Storage
+from pyhudi.table.config.merge_settings import MergeSettings
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.write.log_settings import LogSettings
+from pyhudi.write.planning.small_files import Sizing
+from pyhudi.write.write_context import WriteContext
+from pyhudi.write.write_operations import REPLACING
+
+
+def max_file_size(opts: Options, file_format: FileFormat) -> int:
+    """Bytes at which a base file is full."""
+    return opts.get_typed(options.ORC_MAX_FILE_SIZE if file_format is FileFormat.ORC else options.PARQUET_MAX_FILE_SIZE)
+
+
+def sizing(opts: Options, file_format: FileFormat) -> Sizing:
+    """Return the settings by which new records are spread over files."""
+    return Sizing(
+        max_file_size=max_file_size(opts, file_format),
+        small_file_limit=opts.get_typed(options.PARQUET_SMALL_FILE_LIMIT),
+        split_size=opts.get_typed(options.INSERT_SPLIT_SIZE),
+        auto_split=opts.get_typed(options.INSERT_AUTO_SPLIT),
+        default_record_size=opts.get_typed(options.RECORD_SIZE_ESTIMATE),
+        estimation_threshold=opts.get_typed(options.RECORD_SIZE_ESTIMATION_THRESHOLD),
+    )
+
+
+def parquet_options(opts: Options) -> ParquetOptions:
+    """Return the settings of Parquet files.
+
+    Raises:
+        ConfigError: a codec that cannot be written, or a level that it does not have.
+    """
+    codec, level = opts.get_typed(options.PARQUET_CODEC), opts.get_typed(options.PARQUET_CODEC_LEVEL)
+    found = ParquetOptions(
+        codec=codec.value,
+        level=level,
+        block_size=opts.get_typed(options.PARQUET_BLOCK_SIZE),
+        page_size=opts.get_typed(options.PARQUET_PAGE_SIZE),
+        dictionary=opts.get_typed(options.PARQUET_DICTIONARY),
+    )
+    if level is not None:
+        _check_level(codec, level)
+    return found
+
+
+def _check_level(codec: ParquetCodec, level: int) -> None:
+    name = CODECS[codec.value]
+    if name == "none" or not pa.Codec.supports_compression_level(name):
+        raise InvalidOptionError(options.PARQUET_CODEC_LEVEL.key, level, f"none: {codec.value} has no levels")
+    least, most = pa.Codec.minimum_compression_level(name), pa.Codec.maximum_compression_level(name)
+    if not least <= level <= most:
+        raise InvalidOptionError(options.PARQUET_CODEC_LEVEL.key, level, f"{least} to {most} for {codec.value}")
+
+
+def bloom_options(opts: Options) -> BloomOptions | None:
+    """Return the settings of bloom filters; None if files carry none."""
+    if not opts.get_typed(options.BLOOM_ENABLED):
+        return None
+    fpp = opts.get_typed(options.BLOOM_FPP)
+    if not 0 < fpp < 1:
+        raise InvalidOptionError(options.BLOOM_FPP.key, opts.text(options.BLOOM_FPP), "a number between 0 and 1")
+    return BloomOptions(
+        num_entries=opts.get_typed(options.BLOOM_NUM_ENTRIES),
+        fpp=fpp,
+        dynamic_max=opts.get_typed(options.BLOOM_DYNAMIC_MAX_ENTRIES),
+        kind=opts.get_typed(options.BLOOM_TYPE).value,
+    )
+
+
+def partial_columns(opts: Options) -> frozenset[str]:
+    """The columns that an upsert changes; none: all.
+
+    Raises:
+        InvalidOptionError: the option is no Avro schema.
+    """
+    text = opts.get_typed(options.PARTIAL_UPDATE_SCHEMA)
+    if not text:
+        return frozenset()
+    try:
+        return frozenset(remove_meta_columns(from_avro(text)).names)
+    except SchemaError as error:
+        raise InvalidOptionError(options.PARTIAL_UPDATE_SCHEMA.key, text, f"an Avro schema ({error})") from None
+
+
+def log_settings(
+    config: TableConfig, merging: MergeSettings, opts: Options, schema: pa.Schema, avro_schema: str
+) -> LogSettings:
+    """Return the settings of log files; ``schema`` has the table's own columns.
+
+    Raises:
+        ConfigError: blocks of a format that Apache Hudi could not read, or deletes that cannot be written.
+    """
+    block_format = opts.get_typed(options.LOG_BLOCK_FORMAT)
+    if block_format is LogBlockFormat.HFILE and config.version >= 8:
+        raise ConfigError(
+            f"{options.LOG_BLOCK_FORMAT.key}={block_format}: Apache Hudi 1.x cannot read such records; take avro or "
+            "parquet"
+        )
+    partial = None
+    if changed := partial_columns(opts):
+        partial = pa.schema([f for f in schema if f.name in changed])
+        avro_schema = to_avro(add_meta_columns(partial), config.name)
+    kinds = [(name, type_of(schema, name)) for name in merging.ordering_fields]
+    if len(kinds) > 1 and config.version < 9:
+        raise ConfigError(
+            f"the table orders records by {', '.join(merging.ordering_fields)}, but deletes in a table of version "
+            f"{config.version} carry one value only; upgrade the table to version 9"
+        )
+    return LogSettings(
+        LogSchema(avro_schema, pa.schema([(name, kind) for name, kind in kinds if kind is not None]), config.version),
+        LogOptions(
+            max_file_size=opts.get_typed(options.LOG_MAX_SIZE),
+            max_block_size=opts.get_typed(options.LOG_BLOCK_MAX_SIZE),
+            data_format=block_format.value,
+            parquet=parquet_options(opts),
+        ),
+        positions=config.version >= 8 and opts.get_typed(options.WRITE_RECORD_POSITIONS),
+        partial=partial,
+    )
+
+
+def write_context(
+    storage: Storage,
+    config: TableConfig,
+    merging: MergeSettings,
+    opts: Options,
+    operation: Operation,
+    instant: str,
+    schema: pa.Schema,
+) -> WriteContext:
+    """Return the context of the tasks of a write; ``schema`` has the table's own columns as they stand in the files.
+
+    Raises:
+        ConfigError: options of the files are wrong.
+        UnsupportedTableError: the write merges rows by a merger that is not registered.
+    """
+    orc_codec = opts.get_typed(options.ORC_CODEC)
+    merges = operation in (Operation.UPSERT, Operation.DELETE)
+    avro_schema = to_avro(add_meta_columns(schema), config.name)
+    logs = None
+    # with the bucket index new records of a bucket go to its log files, too
+    appends = opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET and operation not in REPLACING
+    if (merges or appends) and config.table_type is TableType.MERGE_ON_READ:
+        logs = log_settings(config, merging, opts, schema, avro_schema)
+    return WriteContext(
+        storage=storage,
+        instant=instant,
+        schema=schema,
+        avro_schema=avro_schema,
+        rules=MergeRules.of_table(merging) if merges else MergeRules(),
+        hard_deletes=operation is Operation.DELETE,
+        populate_meta_fields=config.populate_meta_fields,
+        extension=config.base_file_format.value.lower(),
+        parquet=parquet_options(opts),
+        orc_codec="uncompressed" if orc_codec is OrcCodec.NONE else orc_codec.value.lower(),
+        orc_stripe_size=opts.get_typed(options.ORC_STRIPE_SIZE),
+        bloom=bloom_options(opts),
+        max_file_size=max_file_size(opts, config.base_file_format),
+        partition_metadata_format=config.base_file_format if config.partition_metafile_base_format else None,
+        logs=logs,
+        indexed=_indexed(schema, config, opts),
+        new_apart=RECORD_INDEX in config.metadata_partitions,
+        invalid_text=opts.get_typed(options.READ_INVALID_TEXT),
+    )
+
+
+def _indexed(schema: pa.Schema, config: TableConfig, opts: Options) -> pa.Schema | None:
+    """The columns whose bounds the metadata table wants."""
+    if not is_enabled(opts) or COLUMN_STATS not in {*enabled_partitions(config, opts), *config.metadata_partitions}:
+        return None
+    return indexed_columns(schema, config, opts)

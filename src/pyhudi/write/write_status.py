@@ -1,0 +1,130 @@
+"""Write statuses: what each written file holds, as rows of commit metadata, in the form in which tasks return them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.base_file.base_file_writer import FileSummary
+from pyhudi.format.log import LogFile
+from pyhudi.metadata.writer.file_statistics import BOUNDS
+from pyhudi.storage import join_path
+from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, WRITE_STAT_SCHEMA, write_stats
+
+_ORDER = ["partitionPath", "path"]
+
+Stat = dict[str, Any]
+"""One write stat under Hudi's own names, and beside them what the metadata table wants to know: BOUNDS (one row of
+`pyhudi.format.base_file.column_bounds.bounds_type`)."""
+
+
+def file_stat(
+    partition: str,
+    file_id: str,
+    path: str,
+    summary: FileSummary,
+    *,
+    started: float,
+    inserts: int = 0,
+    updates: int = 0,
+    deletes: int = 0,
+    previous: tuple[str, str] | None = None,
+) -> Stat:
+    """The stat of a finished base file; ``started`` is ``time.monotonic()`` at its begin, ``previous`` the instant and
+    name of the base file that it replaces."""
+    millis = int((time.monotonic() - started) * 1000)
+    merged = previous is not None
+    return {
+        "fileId": file_id,
+        "path": path,
+        "partitionPath": partition,
+        "prevCommit": NEW_FILE_GROUP if previous is None else previous[0],
+        "prevBaseFile": None if previous is None else previous[1],
+        "numWrites": summary.num_rows,
+        "numInserts": inserts,
+        "numUpdateWrites": updates,
+        "numDeletes": deletes,
+        "totalWriteBytes": summary.size,
+        "fileSizeInBytes": summary.size,
+        "runtimeStats": {
+            "totalScanTime": 0,
+            "totalUpsertTime": millis if merged else 0,
+            "totalCreateTime": 0 if merged else millis,
+        },
+        BOUNDS: summary.bounds,
+    }
+
+
+def log_stat(
+    partition: str,
+    file_id: str,
+    file: LogFile,
+    *,
+    started: float,
+    previous: str,
+    base_name: str,
+    log_names: Sequence[str],
+    bounds: pa.StructArray | None = None,
+) -> Stat:
+    """The stat of a finished log file.
+
+    ``previous`` is the instant that the log files of the slice bear; ``base_name`` and ``log_names`` are what the
+    original says of the slice: the base file and all log files in tables of version 6, no base file and the new log
+    file alone from version 8 on.
+    """
+    return {
+        "fileId": file_id,
+        "path": join_path(partition, file.name),
+        "partitionPath": partition,
+        "prevCommit": previous,
+        "numWrites": file.num_records,
+        "numUpdateWrites": file.num_records,
+        "numDeletes": file.num_deletes,
+        "totalWriteBytes": file.size,
+        "fileSizeInBytes": file.size,
+        "logVersion": file.version,
+        "logOffset": 0,
+        "baseFile": base_name,
+        "logFiles": list(log_names),
+        "runtimeStats": {
+            "totalScanTime": 0,
+            "totalUpsertTime": int((time.monotonic() - started) * 1000),
+            "totalCreateTime": 0,
+        },
+        BOUNDS: bounds,
+    }
+
+
+def encode_stats(stats: Sequence[Stat]) -> bytes:
+    """Pack stats for the way from a task to the driver."""
+    table = write_stats(stats)
+    known = next((stat[BOUNDS] for stat in stats if stat.get(BOUNDS) is not None), None)
+    if known is not None:
+        found = (stat.get(BOUNDS) for stat in stats)
+        bounds = pa.concat_arrays([pa.nulls(1, known.type) if one is None else one for one in found])
+        table = table.append_column(BOUNDS, bounds)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def decode_stats(parts: Iterable[bytes]) -> pa.Table:
+    """Join what the tasks of a write returned, sorted by partition and path so that retries give the same metadata.
+
+    The table has WRITE_STAT_SCHEMA, and the column BOUNDS if the write gathers those.
+    """
+    tables = []
+    for part in parts:
+        with pa.ipc.open_stream(part) as stream:
+            tables.append(stream.read_all())
+    if not tables:
+        return WRITE_STAT_SCHEMA.empty_table()
+    # tasks without files know nothing of the further columns
+    joined = pa.concat_tables(tables, promote_options="default")
+    order = pc.sort_indices(joined.select(_ORDER), sort_keys=[(name, "ascending") for name in _ORDER])
+    return joined.take(order)

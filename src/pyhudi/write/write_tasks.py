@@ -1,0 +1,81 @@
+"""Work of one write task: takes Arrow batches, writes files, returns their stats. Without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from pyhudi.write.handles.append_handle import AppendHandle
+from pyhudi.write.handles.base_file_output import RowLayout
+from pyhudi.write.handles.bulk_insert_handle import BulkWriter
+from pyhudi.write.handles.create_handle import CreateHandle, file_ids
+from pyhudi.write.handles.merge_handle import MergeHandle
+from pyhudi.write.rows.incoming_rows import GroupedRows, GroupKey, GroupRows
+from pyhudi.write.rows.keyed_rows import KeyedRows, base_keys, buffer_rows
+from pyhudi.write.rows.spillable_rows import SpillableRows
+from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.write_status import Stat, encode_stats
+
+
+def bulk_insert_task(
+    batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId, *, sorted_input: bool = False
+) -> bytes:
+    """Write rows as they come into new file groups of their partitions."""
+    stats = BulkWriter(context, task, sorted_input=sorted_input).run(batches)
+    return encode_stats(stats)
+
+
+def upsert_task(batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId) -> bytes:
+    """Write rows that are sorted by file group and row position: to log files, merged with base files, or to new file
+    groups."""
+    rows = GroupedRows(batches)
+    writer = GroupWriter(context, task)
+    how = context.keyed
+    for key in rows.groups():
+        # log files need no places
+        merged = key.base_path is not None and not writer.appends(key)
+        if how is None or (how.dedupe is None and not merged):
+            writer.write(key, rows)
+            continue
+        with SpillableRows(context.buffer_size) as held:
+            buffer_rows(rows, key, how.dedupe, held)
+            searched = key.base_path if merged and how.match else None
+            keys = None if searched is None else base_keys(context.storage, searched, context.invalid_text)
+            writer.write(key, KeyedRows(held, keys))
+    return encode_stats(writer.stats)
+
+
+class GroupWriter:
+    """Writes the rows of file groups, and collects the stats of the files."""
+
+    def __init__(self, context: WriteContext, task: TaskId) -> None:
+        self.stats: list[Stat] = []
+        self._context = context
+        self._task = task
+        self._layout = RowLayout(context, task)
+        self._merge = MergeHandle(context, task, self._layout)
+        self._append = None if context.logs is None else AppendHandle(context, task, self._layout, context.logs)
+
+    def appends(self, key: GroupKey) -> bool:
+        """Return True if the rows of a group may go to log files."""
+        return self._append is not None and self._append.takes(key)
+
+    def write(self, key: GroupKey, rows: GroupRows, *, append: bool = True) -> None:
+        """Write a group's rows to log files if that may be and is wanted (*append*), else into its next base file."""
+        if append and self._append is not None and self._append.takes(key):
+            self.stats.extend(self._append.run(key, rows))
+        elif key.base_path is None:
+            self.stats.extend(self._create(key, rows))
+        else:
+            self.stats.append(self._merge.run(key, rows))
+
+    def _create(self, key: GroupKey, rows: GroupRows) -> list[Stat]:
+        handle = CreateHandle(self._context, self._task, key.partition, file_ids(key.file_id))
+        try:
+            for batch in rows.inserts(key):
+                handle.write(self._layout.lay_out(batch))
+            return handle.close()
+        except BaseException:
+            handle.abort()
+            raise

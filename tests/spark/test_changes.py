@@ -1,0 +1,198 @@
+"""UPDATE, DELETE and MERGE of ``HudiTable``."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812
+from tests.cases import seldom
+from tests.spark.increment_job import add_one
+
+from pyhudi import HudiTable
+from pyhudi.errors import (
+    AmbiguousMergeError,
+    ConfigError,
+    ConflictError,
+    QueryError,
+    RecordKeyError,
+    SchemaMismatchError,
+)
+
+COLUMNS = "id int, city string, fare bigint, note struct<a:int,b:string>"
+KEYED = {
+    "hoodie.table.name": "rides",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+}
+TABLES = {
+    "cow": KEYED,
+    "mor": {**KEYED, "hoodie.datasource.write.table.type": "MERGE_ON_READ"},
+    "v6-mor": {
+        **KEYED,
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.write.table.version": "6",
+        "hoodie.datasource.write.precombine.field": "fare",
+    },
+    "keyless": {"hoodie.table.name": "rides", "hoodie.datasource.write.partitionpath.field": "city"},
+    "record-index": {
+        **KEYED,
+        "hoodie.metadata.global.record.level.index.enable": "true",
+        "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX",
+    },
+    "bucket": {**KEYED, "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
+    "virtual-keys": {**KEYED, "hoodie.populate.meta.fields": "false"},
+}
+USUAL = ("cow", "mor", "keyless")
+FIRST = [(1, "Oslo", 10, (1, "x")), (2, "Oslo", 20, (2, "x")), (3, "Bergen", 30, None), (4, "Moss", 40, (4, "x"))]
+
+
+def frame(spark, *rows, columns=COLUMNS):
+    return spark.createDataFrame(list(rows), columns)
+
+
+def rows(table: HudiTable) -> list[tuple]:
+    found = table.scan(columns=["id", "city", "fare", "note"]).to_arrow().to_pylist()
+    return sorted((r["id"], r["city"], r["fare"], r["note"] and tuple(r["note"].values())) for r in found)
+
+
+def made(spark, path, kind="cow") -> HudiTable:
+    table = HudiTable.create(str(path), TABLES[kind])
+    table.bulk_insert(frame(spark, *FIRST))
+    return table
+
+
+@pytest.mark.parametrize("kind", [k if k in USUAL else seldom(k) for k in TABLES])
+def test_statements_one_after_the_other(spark, tmp_path, kind):
+    table = made(spark, tmp_path / "t", kind)
+    done = table.update({"fare": "fare + 1", "note.b": "concat('n', id)"}, "id < 3")
+    assert (done.rows_matched, done.rows_updated, done.rows_deleted) == (2, 2, 0)
+    assert rows(table) == [(1, "Oslo", 11, (1, "n1")), (2, "Oslo", 21, (2, "n2")), *FIRST[2:]]
+    done = table.delete(F.col("id") == 2)
+    assert done.rows_deleted == 1
+    assert [r[0] for r in rows(table)] == [1, 3, 4]
+    # moves a row to another partition
+    if kind != "virtual-keys":
+        moves = {"hoodie.record.index.update.partition.path": "true"}
+        table.update({"city": F.lit("Bergen")}, "id = 1", moves)
+        assert rows(table)[0] == (1, "Bergen", 11, (1, "n1"))
+    source = frame(spark, (1, "x", 100, None), (3, "x", 300, (9, "s")), (7, "Moss", 70, None)).alias("s")
+    merge = (
+        table.alias("t")
+        .merge(source, "t.id = s.id")
+        .when_matched_delete("s.fare = 300")
+        .when_matched_update({"fare": "s.fare + t.id", "note": "s.note"})
+        .when_not_matched_insert({"id": "s.id", "city": "s.city", "fare": "s.fare"})
+        .when_not_matched_by_source_update({"t.fare": "t.fare * 2"}, "t.id = 4")
+    )
+    done = merge.execute()
+    assert (done.rows_matched, done.rows_updated, done.rows_inserted, done.rows_deleted) == (3, 2, 1, 1)
+    first = (1, "Oslo" if kind == "virtual-keys" else "Bergen", 101, None)
+    assert rows(table) == [first, (4, "Moss", 80, (4, "x")), (7, "Moss", 70, None)]
+    operations = [name for name in table.history()["operation"].to_pylist() if name != "COMPACT"]
+    assert len(operations) == (4 if kind == "virtual-keys" else 5)
+    assert table.validate_metadata().num_rows == 0
+    # what came of it goes on
+    table.delete()
+    assert rows(table) == []
+
+
+def test_all_columns_by_name(spark, tmp_path):
+    table = made(spark, tmp_path / "t")
+    source = frame(spark, (20, 1, "Oslo"), (50, 5, "Moss"), columns="FARE bigint, id int, city string")
+    with pytest.raises(SchemaMismatchError, match="'note'"):
+        table.merge(source.alias("s"), "target.id = s.id").when_matched_update_all().execute()
+    source = source.selectExpr("*", "cast(null as struct<a:int,b:string>) as note").alias("s")
+    merge = table.merge(source, "target.id = s.id").when_matched_update_all().when_not_matched_insert_all()
+    merge.execute()
+    assert rows(table) == [(1, "Oslo", 20, None), *FIRST[1:], (5, "Moss", 50, None)]
+    # of several new rows of one key one is inserted
+    twice = frame(spark, (6, "Moss", 60, None), (6, "Moss", 61, None)).alias("s")
+    table.merge(twice, "target.id = s.id").when_not_matched_insert_all().execute()
+    assert [row[0] for row in rows(table)].count(6) == 1
+    table.delete("id = 6 and fare >= 60")
+    # a row that goes to another partition is there once
+    moved = frame(spark, (1, "Bodø", 21, None)).alias("s")
+    done = table.merge(moved, "target.id = s.id").when_matched_update_all().execute()
+    assert (done.rows_updated, done.rows_inserted, done.rows_deleted) == (1, 0, 0)
+    assert rows(table)[0] == (1, "Bodø", 21, None)
+    assert len(rows(table)) == 5
+
+
+def test_what_is_refused(spark, tmp_path):
+    table = made(spark, tmp_path / "t")
+    before = table.latest_instant
+    twice = frame(spark, (1, "Oslo", 1, None), (1, "Oslo", 2, None)).alias("s")
+    merge = table.merge(twice, "target.id = s.id")
+    with pytest.raises(AmbiguousMergeError, match="record key '1'"):
+        merge.when_matched_update_all().execute()
+    with pytest.raises(AmbiguousMergeError):
+        merge.when_matched_delete("s.fare = 1").when_matched_update_all().execute()
+    other = frame(spark, (9, "Oslo", 1, None)).alias("s")
+    with pytest.raises(RecordKeyError, match="'1' cannot be changed to '9'"):
+        table.merge(other, "target.id = 1").when_matched_update_all().execute()
+    with pytest.raises(QueryError, match="clause"):
+        merge.execute()
+    with pytest.raises(QueryError, match="last clause"):
+        merge.when_matched_delete().when_matched_delete()
+    with pytest.raises(ConfigError, match="record key"):
+        table.update({"id": "9"})
+    with pytest.raises(SchemaMismatchError, match="'faer'"):
+        table.update({"faer": "9"})
+    with pytest.raises(SchemaMismatchError, match="cast it"):
+        table.update({"fare": "'nine'"})
+    with pytest.raises(Exception, match="does not fit"):
+        table.merge(twice, "target.id = s.id and s.fare = 1").when_matched_update(
+            {"note.a": "1", "fare": "1e30"}
+        ).execute()
+    assert table.latest_instant == before
+    assert merge.when_matched_delete().execute().rows_deleted == 1
+    assert rows(table) == FIRST[1:]
+
+
+def test_another_writer_meanwhile(spark, tmp_path, monkeypatch):
+    from pyhudi.spark.dml import update as module
+
+    table = made(spark, tmp_path / "t")
+    real = module.write_changes
+    others = itertools.chain([lambda: table.update({"fare": "fare + 100"}, "id = 1")], itertools.repeat(lambda: None))
+
+    def write_after_another(*args):
+        monkeypatch.setattr(module, "write_changes", real)
+        next(others)()
+        return real(*args)
+
+    monkeypatch.setattr(module, "write_changes", write_after_another)
+    with pytest.raises(ConflictError, match="meanwhile changed"):
+        table.update({"fare": "fare + 1"})
+    assert rows(table)[0][2] == 110
+    others = iter([lambda: table.upsert(frame(spark, (2, "Oslo", 200, None)))])
+    monkeypatch.setattr(module, "write_changes", write_after_another)
+    done = table.update({"fare": "fare + 1"}, options={"hoodie.write.num.retries.on.conflict.failures": "2"})
+    assert done.retries == 1
+    assert [r[2] for r in rows(table)] == [111, 201, 31, 41]
+    # what was not read may change
+    others = iter([lambda: table.upsert(frame(spark, (4, "Moss", 44, None)))])
+    monkeypatch.setattr(module, "write_changes", write_after_another)
+    assert table.delete("city = 'Bergen'").retries == 0
+    assert [r[2] for r in rows(table)] == [111, 201, 44]
+
+
+def test_no_update_is_lost_between_threads(spark, tmp_path):
+    table = made(spark, tmp_path / "t")
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(add_one, table, 3) for _ in range(2)]:
+            done.result()
+    assert [r[2] for r in rows(table)] == [16, 26, 36, 46]
+
+
+@pytest.mark.slow
+def test_no_update_is_lost_between_processes(spark, tmp_path):
+    table = made(spark, tmp_path / "t")
+    command = [sys.executable, "-m", "tests.spark.increment_job", table.path, "25"]
+    writers = [subprocess.Popen(command) for _ in range(4)]
+    assert [writer.wait() for writer in writers] == [0] * 4
+    assert [r[2] for r in rows(table)] == [110, 120, 130, 140]

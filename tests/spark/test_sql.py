@@ -1,0 +1,270 @@
+"""SQL, and tables by name, on Spark."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+import pyhudi
+from pyhudi import HudiTable
+from pyhudi.errors import (
+    AmbiguousMergeError,
+    ConfigError,
+    NotAHudiTableError,
+    QueryError,
+    SchemaMismatchError,
+    SqlSyntaxError,
+    TableConfigConflictError,
+    TableExistsError,
+    UnsupportedTableError,
+)
+
+pytest.importorskip("sqlglot")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def active(spark):
+    pyhudi.activate(spark)
+    yield
+    pyhudi.deactivate()
+
+
+@pytest.fixture(autouse=True)
+def database(spark):
+    spark.sql("CREATE DATABASE IF NOT EXISTS shop")
+    spark.sql("USE shop")
+    yield "shop"
+    for table in spark.catalog.listTables():
+        if table.isTemporary:
+            spark.catalog.dropTempView(table.name)
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE shop CASCADE")
+
+
+def rows(spark, query):
+    return sorted(tuple(row) for row in spark.sql(query).collect())
+
+
+RIDES = (
+    "CREATE TABLE rides (id INT, name STRING COMMENT 'who', fare BIGINT, city STRING) USING hudi "
+    "TBLPROPERTIES (primaryKey = 'id', type = '{}') PARTITIONED BY (city)"
+)
+ALL = "SELECT id, name, fare, city FROM rides"
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_the_life_of_a_table(spark, kind):
+    spark.sql(RIDES.format(kind))
+    assert spark.sql("SELECT * FROM rides").count() == 0
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo'), (2, 'b', 20, 'Oslo'), (3, 'c', 30, 'Bergen')")
+    spark.sql("INSERT INTO rides PARTITION (city = 'Moss') SELECT 4, 'd', 40")
+    spark.sql("INSERT INTO shop.rides (city, id) VALUES ('Moss', 5)")
+    assert rows(spark, ALL)[3:] == [(4, "d", 40, "Moss"), (5, None, None, "Moss")]
+    spark.sql("UPDATE rides SET fare = rides.fare + 1, name = concat(name, '!') WHERE rides.id < 3")
+    spark.sql("DELETE FROM rides AS r WHERE r.id IN (SELECT max(id) FROM rides)")
+    assert rows(spark, ALL) == [
+        (1, "a!", 11, "Oslo"),
+        (2, "b!", 21, "Oslo"),
+        (3, "c", 30, "Bergen"),
+        (4, "d", 40, "Moss"),
+    ]
+    spark.sql(
+        """MERGE INTO rides t USING (SELECT * FROM VALUES (1, 100), (3, 0), (9, 90) AS v(id, fare)) s ON t.id = s.id
+        WHEN MATCHED AND s.fare = 0 THEN DELETE
+        WHEN MATCHED THEN UPDATE SET t.fare = s.fare
+        WHEN NOT MATCHED THEN INSERT (id, name, fare, city) VALUES (s.id, 'new', s.fare, 'Bodø')"""
+    )
+    spark.sql("MERGE INTO rides USING rides AS s ON rides.id = s.id AND s.id = 1 WHEN MATCHED THEN UPDATE SET *")
+    after = [(1, "a!", 100, "Oslo"), (2, "b!", 21, "Oslo"), (4, "d", 40, "Moss"), (9, "new", 90, "Bodø")]
+    assert rows(spark, ALL) == after
+    # time travel, by the instants of the table
+    table = HudiTable.for_path(spark.sql("SHOW TBLPROPERTIES rides ('path')").first()["value"])
+    instants = [row["requested"] for row in table.history().to_pylist() if row["operation"] != "COMPACT"]
+    assert rows(spark, f"SELECT count(*) FROM rides TIMESTAMP AS OF '{instants[-1]}'") == [(3,)]
+    assert rows(spark, f"SELECT max(o.id) FROM rides VERSION AS OF {instants[-2]} o JOIN rides r USING (id)") == [(4,)]
+    # overwriting
+    spark.sql("INSERT OVERWRITE rides PARTITION (city = 'Oslo') SELECT 11, 'o', 1")
+    spark.sql("INSERT OVERWRITE TABLE rides PARTITION (city) SELECT 12, 'm', 1, 'Moss'")
+    assert rows(spark, ALL) == [(9, "new", 90, "Bodø"), (11, "o", 1, "Oslo"), (12, "m", 1, "Moss")]
+    assert rows(spark, "SHOW PARTITIONS rides")[-1] == ("city=Oslo",)
+    spark.sql("ALTER TABLE rides DROP PARTITION (city = 'Oslo')")
+    spark.sql("ALTER TABLE rides ADD COLUMNS (tip DOUBLE COMMENT 'more')")
+    assert spark.table("rides").columns[-5:] == ["id", "name", "fare", "tip", "city"]
+    spark.sql("INSERT INTO rides VALUES (13, 'x', 1, 0.5, 'Oslo')")
+    assert rows(spark, "SELECT id, tip FROM rides WHERE city = 'Oslo'") == [(13, 0.5)]
+    spark.sql("ALTER TABLE rides RENAME TO trips")
+    assert [row.tableName for row in spark.sql("SHOW TABLES").collect()] == ["trips"]
+    assert table.validate_metadata().num_rows == 0  # its name has changed, too
+    spark.sql("TRUNCATE TABLE trips")
+    assert spark.table("shop.trips").count() == 0
+    assert spark.sql("CALL show_commits(table => 'trips', limit => 2)").count() == 2
+    assert spark.sql("CALL show_timeline('shop.trips')").first()["state"] == "COMPLETED"
+    spark.sql("DROP TABLE trips PURGE")
+    assert not spark.catalog.tableExists("trips")
+    assert not HudiTable.exists(table._path)
+
+
+def test_what_is_shown(spark):
+    spark.sql(RIDES.format("mor") + " COMMENT 'of people'")
+    assert [tuple(r) for r in spark.sql("DESCRIBE rides").collect()][5:8] == [
+        ("id", "int", None),
+        ("name", "string", "who"),
+        ("fare", "bigint", None),
+    ]
+    assert ("Provider", "hudi", "") in rows_of(spark, "DESC EXTENDED rides")
+    assert ("data_type", "bigint") in rows_of(spark, "DESCRIBE TABLE rides fare")
+    properties = dict(rows_of(spark, "SHOW TBLPROPERTIES rides"))
+    assert properties["primaryKey"] == "id"
+    assert properties["type"] == "mor"
+    spark.sql("ALTER TABLE rides SET TBLPROPERTIES ('hoodie.keep.max.commits' = '77', note = 'it\\'s')")
+    spark.sql("ALTER TABLE rides UNSET TBLPROPERTIES ('note')")
+    assert dict(rows_of(spark, "SHOW TBLPROPERTIES rides"))["hoodie.keep.max.commits"] == "77"
+    made = spark.sql("SHOW CREATE TABLE rides").first()[0]
+    assert "USING hudi" in made
+    assert "PARTITIONED BY (city)" in made
+    assert [c.name for c in spark.catalog.listColumns("rides")][-1] == "city"
+    assert dict(rows_of(spark, "CALL show_table_properties('rides', limit => 100)"))["hoodie.table.name"] == "rides"
+    # what was shown makes the same table
+    spark.sql("CREATE TABLE copied LIKE rides USING hudi")
+    assert dict(rows_of(spark, "SHOW TBLPROPERTIES copied"))["type"] == "mor"
+
+
+def rows_of(spark, query):
+    return [tuple(row) for row in spark.sql(query).collect()]
+
+
+def test_a_session_without_pyhudi_gets_an_error(spark):
+    spark.sql(RIDES.format("cow"))
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')")
+    spark.sql("CREATE VIEW cheap AS SELECT * FROM rides WHERE fare < 20")
+    assert rows(spark, "SELECT id FROM cheap") == [(1,)]
+    pyhudi.deactivate()
+    try:
+        for query in (
+            "SELECT * FROM rides",
+            "SELECT count(*) FROM rides",
+            "SELECT 1 FROM rides",
+            "SELECT * FROM rides WHERE id = 1 AND city = 'Oslo'",
+            "SELECT EXISTS (SELECT 1 FROM rides)",
+            "SELECT id FROM cheap",
+            "SELECT * FROM (VALUES (1)) AS v(id) LEFT ANTI JOIN rides USING (id)",
+        ):
+            with pytest.raises(Exception, match=r"pyhudi\.activate"):
+                spark.sql(query).collect()
+        for statement in ("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')", "TRUNCATE TABLE rides", "DROP TABLE rides"):
+            with pytest.raises(Exception, match=r"(?i)view"):
+                spark.sql(statement)
+    finally:
+        pyhudi.activate(spark)
+    assert rows(spark, "SELECT id FROM cheap") == [(1,)]
+
+
+def test_names_everywhere_and_always_the_newest_rows(spark, tmp_path):
+    frame = spark.createDataFrame([(1, "Oslo", 1.0)], "id int, city string, fare double")
+    options = {"hoodie.datasource.write.recordkey.field": "id"}
+    frame.write.format("hudi").options(**options).partitionBy("city").saveAsTable("a")
+    spark.sql("CREATE TEMP VIEW cheap AS SELECT id, fare FROM a WHERE fare < 10")
+    spark.sql("CREATE TABLE plain USING parquet AS SELECT id, fare FROM a")
+    for number in (2, 3):
+        frame.selectExpr(f"{number} id", "fare", "city").write.mode("append").saveAsTable("a")
+        assert rows(spark, "SELECT max(id) FROM a") == [(number,)]
+        assert spark.table("cheap").count() == number
+        assert rows(spark, "WITH a AS (SELECT * FROM shop.a) SELECT count(shop.a.id) FROM shop.a") == [(number,)]
+        assert spark.read.table("shop.a").count() == number
+    frame.selectExpr("4 id", "2.5 fare", "'Moss' city").write.insertInto("a")
+    frame.selectExpr("5 id", "'Moss' city", "3.5 fare").writeTo("a").append()
+    frame.selectExpr("6 id", "'Moss' city", "3.5 fare").writeTo("a").overwritePartitions()
+    assert rows(spark, "SELECT id, city FROM a")[-1] == (6, "Moss")
+    assert spark.table("a").count() == 4
+    frame.writeTo("b").using("hudi").tableProperty("primaryKey", "id").partitionedBy("city").create()
+    with pytest.raises(TableExistsError):
+        frame.writeTo("b").create()
+    frame.selectExpr("9 id", "city", "fare").writeTo("b").createOrReplace()
+    assert rows(spark, "SELECT a.id, b.id FROM shop.a JOIN b ON a.id = b.id - 8") == [(1, 9)]
+    spark.sql("INSERT INTO plain SELECT id, fare FROM b")
+    assert spark.table("plain").count() == 2
+    # external: an existing table keeps its files when it is dropped
+    path = str(tmp_path / "external")
+    shutil.copytree(spark.sql("SHOW TBLPROPERTIES b ('path')").first()["value"].removeprefix("file:"), path)
+    spark.sql(f"CREATE TABLE c USING hudi LOCATION '{path}'")
+    assert rows(spark, "SELECT id FROM c") == [(9,)]
+    assert rows(spark, f"SELECT id FROM hudi.`{path}`") == [(9,)]
+    spark.sql("DROP TABLE c")
+    assert HudiTable.exists(path)
+    with pytest.raises(TableConfigConflictError):
+        spark.sql(f"CREATE TABLE c USING hudi TBLPROPERTIES (primaryKey = 'city') LOCATION '{path}'")
+    spark.sql("CREATE TABLE d USING hudi PARTITIONED BY (day) AS SELECT 1 AS id, date'2024-01-05' AS day")
+    assert rows(spark, "SELECT id, day FROM d") == [(1, date(2024, 1, 5))]
+    assert rows(spark, "SHOW PARTITIONS d") == [("day=2024-01-05",)]
+    spark.sql("CREATE OR REPLACE TABLE d USING hudi AS SELECT id + 1 AS id FROM d")
+    assert rows(spark, "SELECT id FROM d") == [(2,)]
+    # a name that is another table's now
+    spark.sql("DROP TABLE d")
+    spark.sql("CREATE TABLE d USING parquet AS SELECT 3 AS id")
+    assert rows(spark, "SELECT id FROM d") == [(3,)]
+
+
+def test_indexes_functions_and_settings(spark):
+    spark.sql(RIDES.format("cow"))
+    spark.sql("SET hoodie.spark.sql.insert.into.operation=bulk_insert")
+    try:
+        spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo'), (2, 'b', 20, 'Moss')")
+    finally:
+        spark.sql("RESET hoodie.spark.sql.insert.into.operation")
+    timeline = spark.sql("SELECT * FROM hudi_query_timeline('rides')").first()
+    assert timeline["Total_Records_Written"] == 2
+    files = HudiTable.for_path(spark.sql("SHOW TBLPROPERTIES rides ('path')").first()["value"])
+    assert files.history()["operation"].to_pylist() == ["BULK_INSERT"]
+    spark.sql("CREATE INDEX record_index ON rides (id)")
+    spark.sql("CREATE INDEX by_name ON rides (name)")
+    shown = {row.index_name for row in spark.sql("SHOW INDEXES FROM rides").collect()}
+    assert {"column_stats", "record_index"} <= shown
+    assert any("by_name" in name for name in shown)
+    spark.sql("REFRESH INDEX by_name ON rides")
+    spark.sql("DROP INDEX by_name ON rides")
+    assert rows(spark, "SELECT id FROM hudi_table_changes('rides', 'latest_state', 'earliest') c WHERE c.id > 1") == [
+        (2,)
+    ]
+    assert spark.sql("SELECT * FROM hudi_filesystem_view('rides')").count() == 2
+
+
+def test_what_is_refused(spark):
+    spark.sql(RIDES.format("cow"))
+    spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')")
+    refused = {
+        "INSERT INTO rides VALUES (1, 'a')": SchemaMismatchError,
+        "INSERT INTO rides (id, nme) VALUES (1, 'a')": SchemaMismatchError,
+        "INSERT INTO rides VALUES ('one', 'a', 10, 'Oslo')": SchemaMismatchError,
+        "UPDATE rides SET id = 2": ConfigError,
+        "UPDATE rides SET": SqlSyntaxError,
+        "MERGE INTO rides USING (SELECT 1 id UNION ALL SELECT 1) s ON rides.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET fare = 1": AmbiguousMergeError,
+        "ALTER TABLE rides DROP COLUMN fare": UnsupportedTableError,
+        "ALTER TABLE rides ADD COLUMNS (x INT FIRST)": UnsupportedTableError,
+        "ALTER TABLE rides SET TBLPROPERTIES (primaryKey = 'name')": TableConfigConflictError,
+        "CREATE TABLE rides (id INT) USING hudi": TableExistsError,
+        "CREATE TABLE other USING hudi": QueryError,
+        "CREATE INDEX i ON nowhere (a)": NotAHudiTableError,
+        "CALL show_comits('rides')": QueryError,
+        "CALL show_commits(tabel => 'rides')": QueryError,
+        "CALL hive_sync('rides')": UnsupportedTableError,
+        "CALL run_ttl('rides')": UnsupportedTableError,
+        "CALL show_commits('rides; DROP TABLE rides')": QueryError,
+    }
+    for statement, error in refused.items():
+        with pytest.raises(error):
+            spark.sql(statement)
+    assert rows(spark, ALL) == [(1, "a", 10, "Oslo")]
+    assert [row.tableName for row in spark.sql("SHOW TABLES").collect()] == ["rides"]
+
+
+def test_the_guide_runs(spark):
+    text = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
+    blocks = [part.partition("```")[0] for part in text.split("```python\n")[1:]]
+    assert len(blocks) == 3
+    names = {"spark": spark}
+    for block in blocks:
+        exec(compile(block, "docs/sql.md", "exec"), names)

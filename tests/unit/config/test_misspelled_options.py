@@ -1,0 +1,53 @@
+"""Options that decide what a table becomes are not overheard when they are misspelt."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyhudi import HudiTable
+from pyhudi.config.misspelled_options import refuse_misspelt
+from pyhudi.errors import ConfigError
+
+RECORDKEY = "hoodie.datasource.write.recordkey.field"
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("hoodie.datasource.write.recordkey.filed", RECORDKEY),
+        ("hoodie.datasource.write.recordkey.fields", RECORDKEY),
+        ("hoodie.datasource.write.recordKey.field", RECORDKEY),
+        ("datasource.write.recordkey.field", RECORDKEY),
+        ("hodie.datasource.write.recordkey.field", RECORDKEY),
+        ("hoodie.datasource.write.partitionpath.fields", "hoodie.datasource.write.partitionpath.field"),
+        ("hoodie.datasource.write.precombine.fields", "hoodie.datasource.write.precombine.field"),
+        ("hoodie.datasource.write.opertion", "hoodie.datasource.write.operation"),
+        ("hoodie.table.nmae", "hoodie.table.name"),
+    ],
+)
+def test_refused(key: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match=f"{key}.*did you mean '{meant}'"):
+        refuse_misspelt({key: "id"})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        RECORDKEY,
+        "hoodie.table.recordkey.fields",
+        "hoodie.datasource.write.storage.type",
+        "hoodie.index.tpye",
+        "hoodie.datasource.hive_sync.tabel",
+        "path",
+        "_my_key",
+        "mergeSchema",
+    ],
+)
+def test_left_to_the_warning_or_to_others(key: str) -> None:
+    refuse_misspelt({key: "x"})
+
+
+def test_before_a_table_is_made(tmp_path) -> None:
+    with pytest.raises(ConfigError, match="recordkey"):
+        HudiTable.create(str(tmp_path / "t"), {"hoodie.table.name": "t", f"{RECORDKEY}s": "id"})
+    assert not (tmp_path / "t").exists()

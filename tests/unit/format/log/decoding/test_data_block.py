@@ -1,0 +1,141 @@
+"""Data blocks into Arrow: the fast way, the general way and fastavro agree on any table; golden blocks."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from pyhudi.errors import FormatError
+from pyhudi.format.log import BlockType, decode_records, scan_blocks
+from pyhudi.format.log.decoding.avro_block import decode_avro
+from pyhudi.schema.arrow_avro import from_avro
+from tests.unit.format import golden
+from tests.unit.format.log.samples import block, datums_of, framed, golden_log_files, tables
+
+SIMPLE = pa.table({"a": pa.array([1, None, 3], pa.int32()), "b": ["x", "y", None]})
+SIMPLE_AVRO = (
+    '{"type":"record","name":"r","fields":[{"name":"a","type":["null","int"],"default":null},'
+    '{"name":"b","type":["null","string"],"default":null}]}'
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(tables())
+def test_any_table_is_decoded_as_fastavro_encoded_it(case: tuple[pa.Table, str]) -> None:
+    table, schema = case
+    content = memoryview(framed(datums_of(table, schema)))
+    for fast in (True, False):
+        decoded = decode_avro(content, schema, fast=fast)
+        decoded.validate(full=True)
+        assert decoded.equals(table), fast
+        some = list(reversed(table.column_names))[:2]
+        assert decode_avro(content, schema, [*some, "absent"], fast=fast).equals(table.select(some))
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_not_a_number_and_signs_of_zero_are_kept(fast: bool) -> None:
+    values = [float("nan"), -0.0, 0.0, float("inf")]
+    schema = '{"type":"record","name":"r","fields":[{"name":"d","type":"double"}]}'
+    content = framed(struct.pack("<d", value) for value in values)
+    decoded = decode_avro(memoryview(content), schema, fast=fast)["d"].to_pylist()
+    assert [struct.pack("<d", value) for value in decoded] == [struct.pack("<d", value) for value in values]
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_types_that_only_other_writers_have(fast: bool) -> None:
+    schema = json.dumps(
+        {
+            "type": "record",
+            "name": "r",
+            "fields": [
+                {"name": "e", "type": ["null", {"type": "enum", "name": "E", "symbols": ["A", "B"]}]},
+                {"name": "again", "type": ["E", "null"]},
+                {"name": "nothing", "type": "null"},
+                {"name": "f", "type": {"type": "fixed", "name": "F", "size": 3}},
+                {"name": "u", "type": {"type": "string", "logicalType": "uuid"}},
+                {"name": "d", "type": {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}},
+                {"name": "s", "type": {"type": "record", "name": "S", "fields": [{"name": "x", "type": "int"}]}},
+                {"name": "t", "type": ["null", "S"]},
+            ],
+        }
+    )
+    rows = [
+        {"e": "B", "again": None, "nothing": None, "f": b"abc", "u": "q", "d": b"\xff\x85", "s": {"x": 1}, "t": None},
+        {"e": None, "again": "A", "nothing": None, "f": b"\0\1\2", "u": "", "d": b"\x01", "s": {"x": 2}, "t": {"x": 3}},
+    ]
+    plain = json.loads(schema)
+    plain["fields"][4]["type"] = "string"
+    plain["fields"][5]["type"] = "bytes"
+    parsed = fastavro.parse_schema(plain)
+    datums = []
+    for row in rows:
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, parsed, row)
+        datums.append(out.getvalue())
+    decoded = decode_avro(memoryview(framed(datums)), schema, fast=fast)
+    assert decoded.schema.equals(from_avro(schema))
+    expected = [dict(row) for row in rows]
+    assert [str(v) for v in decoded["d"].to_pylist()] == ["-1.23", "0.01"]
+    assert decoded.drop_columns("d").to_pylist() == [{k: v for k, v in row.items() if k != "d"} for row in expected]
+
+
+@pytest.mark.parametrize("table", golden.names())
+def test_golden_blocks(table: str) -> None:
+    for name, data in golden_log_files(table):
+        if name.startswith(".commits_"):
+            continue
+        for found in scan_blocks(data):
+            if found.type not in (BlockType.AVRO_DATA, BlockType.CDC_DATA, BlockType.PARQUET_DATA):
+                continue
+            records = decode_records(found)
+            assert records.num_rows
+            assert found.schema is not None
+            assert records.schema.names == from_avro(found.schema).names
+            assert records.schema.types == from_avro(found.schema).types
+            if found.type is BlockType.CDC_DATA:
+                continue
+            times = set(records["_hoodie_commit_time"].to_pylist())
+            # virtual keys have no meta columns
+            assert times in ({found.instant}, {None})
+            positions = found.positions()
+            assert positions is None or len(positions) == len(records)
+            part = decode_records(found, columns=["_hoodie_record_key", "_hoodie_commit_time"])
+            assert part.equals(records.select(["_hoodie_record_key", "_hoodie_commit_time"]))
+
+
+def test_parquet_blocks() -> None:
+    sink = io.BytesIO()
+    pq.write_table(SIMPLE, sink)
+    (found,) = scan_blocks(block(5, {0: "1", 2: SIMPLE_AVRO}, sink.getvalue()))
+    assert decode_records(found).equals(SIMPLE)
+    assert decode_records(found, columns=["b", "no", "a"]).equals(SIMPLE.select(["b", "a"]))
+    (broken,) = scan_blocks(block(5, {0: "1", 2: SIMPLE_AVRO}, sink.getvalue()[:-5]))
+    with pytest.raises(FormatError):
+        decode_records(broken)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_lengths_that_do_not_fit_are_refused(fast: bool) -> None:
+    datums = datums_of(SIMPLE, SIMPLE_AVRO)
+    content = framed(datums)
+    more = [content[:-1], content + b"\0", framed(datums[:2]) + datums[2], framed([datums[0] + b"\0", *datums[1:]])]
+    more += [struct.pack(">ii", 3, 2) + content[8:], struct.pack(">ii", 3, 2**31 - 1) + content[8:]]
+    # one record takes what another one lacks
+    more.append(framed([datums[0] + datums[1][:1], datums[1][1:], datums[2]]))
+    for broken in more:
+        with pytest.raises(FormatError):
+            decode_avro(memoryview(broken), SIMPLE_AVRO, fast=fast)
+
+
+def test_blocks_without_records_or_schema_are_refused() -> None:
+    for broken in (block(0, {0: "1"}, b""), block(3, {0: "1"}, framed([])), block(4, {0: "1"}, b"DATABLK*")):
+        (found,) = scan_blocks(broken)
+        with pytest.raises(FormatError):
+            decode_records(found)

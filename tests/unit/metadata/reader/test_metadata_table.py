@@ -1,0 +1,219 @@
+"""The metadata table as a reader sees it: the golden ones whole, then broken in all ways."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from pyhudi.errors import MetadataTableError, MetadataTableWarning
+from pyhudi.hudi_table import HudiTable
+from pyhudi.metadata.file_groups.hfile_sources import CACHE
+from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
+from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.file_system_view import FileSystemView
+from tests.golden.expected import unpack
+from tests.rows import encode_table
+
+GOLDEN = ("v6_mor_rollback", "v8_mor_bucket", "v9_cow_complex_keys", "v9_mor_meta_all")
+OFF = {"hoodie.metadata.enable": "false"}
+
+
+def pinned(path: Path) -> PinnedTable:
+    return PinnedTable.of(TableMetaClient.open(str(path)))
+
+
+def opened(path: Path) -> MetadataTable:
+    table = pinned(path)
+    return MetadataTable.open(table.storage, table.config, table.active)
+
+
+@pytest.fixture(params=GOLDEN)
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    CACHE.clear()
+    return unpack(request.param, tmp_path).path
+
+
+def test_both_listings_show_the_same(path: Path):
+    table = pinned(path)
+    metadata = opened(path)
+    listed = FileSystemView.load(table)
+    known = FileSystemView.load(table, lister=lambda _, partitions: list_from_metadata(metadata, partitions))
+    assert known.partitions == listed.partitions
+    # what rollbacks of version 6 say of the sizes of log files is no measure
+    names = [name for name in listed.all_slices().column_names if name != "log_sizes" or table.config.version >= 8]
+    assert known.all_slices().select(names).equals(listed.all_slices().select(names))
+    for partition in listed.partitions:
+        some, _ = list_from_metadata(metadata, [partition])
+        assert set(some["path"].to_pylist()) == set(
+            known.files.filter(pc.equal(known.files["partition"], partition))["path"].to_pylist()
+        )
+    assert list_from_metadata(metadata, ["not there"])[0].num_rows == 0
+
+
+def test_lookups_find_what_scans_find(path: Path):
+    metadata = opened(path)
+    for partition in metadata.partitions:
+        every = metadata.scan(partition).sort_by("key")
+        keys = every["key"].combine_chunks()
+        assert len(pc.unique(keys)) == len(keys) > 0
+        found = metadata.lookup(partition, pa.concat_arrays([keys, pa.array(["not there", "", None])])).sort_by("key")
+        assert found.equals(every)
+        some = metadata.prefixes(partition, sorted({key[:5] for key in keys.to_pylist()[::2]}))
+        expected = {k for k in keys.to_pylist() if k[:5] in {key[:5] for key in keys.to_pylist()[::2]}}
+        assert set(some["key"].to_pylist()) == expected
+    with pytest.raises(MetadataTableError, match="declares no"):
+        metadata.groups("nothing")
+
+
+def rows(path: Path, options: dict[str, str] | None = None) -> list:
+    table = HudiTable.for_path(str(path), options).scan().to_arrow()
+    return encode_table(table, [name for name in table.column_names if name != "_hoodie_file_name"])
+
+
+BREAKS = {
+    "folder gone": lambda m: shutil.rmtree(m),
+    "properties gone": lambda m: (m / ".hoodie/hoodie.properties").unlink(),
+    "another table's": lambda m: change(m / ".hoodie/hoodie.properties", b"_metadata", b"x_metadata"),
+    "another version": lambda m: change(m / ".hoodie/hoodie.properties", b"table.version=", b"table.version=1"),
+    "partition gone": lambda m: shutil.rmtree(m / "files"),
+    "base file gone": lambda m: next((m / "files").glob("*.hfile")).unlink(),
+    "base file cut": lambda m: cut(next((m / "files").glob("*.hfile"))),
+    "base file of zeros": lambda m: zeros(next((m / "files").glob("*.hfile"))),
+    "log file gone": lambda m: newest_log(m).unlink(),
+    "log file cut": lambda m: newest_log(m).write_bytes(newest_log(m).read_bytes()[:-20]),
+    "log file damaged": lambda m: newest_log(m).write_bytes(b"#HUDI!" + newest_log(m).read_bytes()[6:]),
+    "delta commit gone": lambda m: newest(m).unlink(),
+    "timeline gone": lambda m: [p.unlink() for p in sorted((m / ".hoodie").rglob("*commit*"))],
+}
+
+
+def change(path: Path, old: bytes, new: bytes) -> None:
+    data = path.read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new, 1))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-5000])
+
+
+def zeros(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def newest_log(metadata: Path) -> Path:
+    return max((metadata / "files").glob(".files*.log.*"), key=lambda p: p.name)
+
+
+def newest(metadata: Path) -> Path:
+    done = [p for p in (metadata / ".hoodie").rglob("*.deltacommit") if "history" not in p.parts]
+    return max(done, key=lambda p: p.name)
+
+
+@pytest.mark.parametrize("how", BREAKS)
+def test_a_broken_one_is_not_trusted(how: str, path: Path):
+    expected = rows(path, OFF)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rows(path) == expected
+    BREAKS[how](path / ".hoodie" / "metadata")
+    CACHE.clear()
+    with pytest.warns(MetadataTableWarning, match="is not used") as caught:
+        assert rows(path) == expected
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        # once is enough
+        warnings.simplefilter("error")
+        assert rows(path) == expected
+    plan = HudiTable.for_path(str(path)).scan().plan()
+    assert "listing of the storage (the metadata table cannot be used" in plan.explain()
+
+
+def test_it_is_used_unless_told_otherwise(path: Path):
+    assert HudiTable.for_path(str(path)).scan().plan().files_from == "the metadata table"
+    plan = HudiTable.for_path(str(path), OFF).scan().plan()
+    assert plan.files_from == "a listing of the storage (hoodie.metadata.enable is false)"
+
+
+def test_a_delta_commit_of_an_unfinished_write_is_not_seen(path: Path):
+    """Take the completed state from the table's newest write: files of the metadata table are not seen, either."""
+    table = pinned(path)
+    last = table.active.timeline.writes().completed().last
+    assert last is not None
+    before = opened(path)
+    keys = {partition: before.scan(partition)["key"].to_pylist() for partition in before.partitions}
+    table.active.delete(last)
+    after = opened(path)
+    new = [p for p in after.groups("files")["log_paths"].to_pylist()[0] if last.requested in p]
+    assert not new
+    assert rows(path) == rows(path, OFF)
+    assert sum(map(len, keys.values())) >= sum(after.scan(p).num_rows for p in after.partitions)
+
+
+def test_validation(path: Path):
+    table = HudiTable.for_path(str(path))
+    assert table.validate_metadata().num_rows == 0
+    data = next(p for p in path.rglob("*.parquet") if ".hoodie" not in p.parts)
+    renamed = data.with_name("x" + data.name)
+    data.rename(renamed)
+    found = table.validate_metadata()
+    assert {row["problem"] for row in found.to_pylist()} == {"not in the metadata table", "not in the storage"}
+    renamed.rename(data)
+    shutil.rmtree(path / ".hoodie/metadata/files")
+    assert "cannot be used" in table.validate_metadata()["problem"][0].as_py()
+
+
+def test_every_byte_of_an_hfile():
+    """Of files with checksums, a changed byte never makes other entries."""
+    from pyhudi.errors import FormatError
+    from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, HFileReader
+    from pyhudi.format.hfile.hfile_writer import write_hfile
+
+    keys = pa.array([f"k{i}" for i in range(5)])
+    data = write_hfile(keys, pa.array([b"v" * i for i in range(5)]), schema="{}")
+    whole = pa.Table.from_batches(HFileReader(data).batches(), ENTRY_SCHEMA)
+    # the rest of the trailer is empty
+    for at in [*range(len(data) - 4096 + 200), *range(len(data) - 8, len(data))]:
+        for change in (0x01, 0x80, 0xFF):
+            broken = bytearray(data)
+            broken[at] ^= change
+            try:
+                reader = HFileReader(bytes(broken))
+                found = pa.Table.from_batches(reader.batches(), ENTRY_SCHEMA)
+                reader.lookup(keys)
+                reader.prefix(b"k")
+            except FormatError:
+                continue
+            assert found.equals(whole), (at, change)
+
+
+def test_lookups_by_key(tmp_path: Path):
+    golden = unpack("v9_mor_meta_all", tmp_path)
+    table = HudiTable.for_path(str(golden.path))
+    every = table.scan().to_arrow()
+    some = every["_hoodie_record_key"].to_pylist()[:3]
+    found = table.lookup([*some, "not there"])
+    assert sorted(found["_hoodie_record_key"].to_pylist()) == sorted(some)
+    assert table.lookup([]).num_rows == 0
+    assert table.lookup(some[:1], ["id"]).column_names == ["id"]
+
+
+@pytest.mark.parametrize("key", ["hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight"])
+def test_indexes_that_nobody_knows_or_that_are_being_built(key: str, path: Path):
+    """They are nobody's business: what is not known is not used, and what is not complete neither."""
+    expected = rows(path, OFF)
+    table = pinned(path)
+    declared = ",".join(filter(None, [table.config.properties.get(key), "unheard_of_index"]))
+    table.config.updated(table.storage, set={key: declared})
+    (path / ".hoodie/metadata/unheard_of_index").mkdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rows(path) == expected
+    assert HudiTable.for_path(str(path)).scan().plan().files_from == "the metadata table"

@@ -1,0 +1,141 @@
+"""The metadata table's timeline gets shorter after the table's own, and says the same."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pyhudi.config import Options
+from pyhudi.metadata.file_groups.hfile_sources import CACHE
+from pyhudi.metadata.metadata_layout import metadata_layout, metadata_timeline
+from pyhudi.metadata.services.metadata_archival import archive_old
+from pyhudi.storage import Storage
+from pyhudi.timeline.archive.archived_timeline import read_history
+from pyhudi.timeline.archive.archiver import archive
+from pyhudi.timeline.instant import Action
+from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
+from tests.unit.transaction.test_writer_death import deaths
+
+OPTIONS = {
+    **FAST,
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.compact.max.delta.commits": "5",
+    "hoodie.keep.min.commits": "6",
+    "hoodie.keep.max.commits": "9",
+}
+
+
+def table(folder: Path, version: int = 9, storage: Storage | None = None) -> MorTable:
+    return MorTable(folder, version, options=OPTIONS, storage=storage)
+
+
+def grow(mor: MorTable, start: int, stop: int) -> None:
+    for n in range(start, stop):
+        mor.delta([row(f"a{n % 3}", "a", n, f"v{n}")])
+
+
+def archive_table(mor: MorTable, count: int) -> None:
+    """Archive the oldest writes of the table itself, as its own archival would."""
+    active = mor.client.active_timeline()
+    assert mor.storage is not None
+    archive(mor.storage, active, list(active.timeline.completed())[:count])
+
+
+def check(mor: MorTable, last: int) -> None:
+    CACHE.clear()
+    assert mor.rows()["a" + str(last % 3)]["v"] == f"v{last}"
+    found = mor.table.validate_metadata()
+    assert not set(found["problem"].to_pylist()) - {"of another size"}  # which these commits do not tell
+
+
+FIRST_BUILD = "00000000000000010"
+"""In tables of version 6 older than all writes, so that it may be archived before them."""
+
+
+def archived(mor: MorTable) -> list[str]:
+    assert mor.storage is not None
+    found: list[str] = read_history(mor.storage, metadata_layout(mor.version))["requested"].to_pylist()
+    return [instant for instant in found if instant != FIRST_BUILD]
+
+
+@pytest.fixture(scope="module", params=[6, 9])
+def version(request: pytest.FixtureRequest) -> int:
+    version: int = request.param
+    return version
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory, version: int) -> Path:
+    """A table with 20 writes, none of them archived."""
+    mor = table(tmp_path_factory.mktemp("grown") / "t", version)
+    mor.load([row(f"{p}{n}", p, 0, "x") for p in FILE_IDS for n in range(3)])
+    grow(mor, 1, 20)
+    return mor.root
+
+
+@pytest.fixture
+def mor(grown: Path, tmp_path: Path, version: int) -> MorTable:
+    return table(Path(shutil.copytree(grown, tmp_path / "t")), version)
+
+
+def test_what_is_active_on_the_table_stays(mor: MorTable) -> None:
+    assert not archived(mor)
+    archive_table(mor, 12)
+    first = mor.client.active_timeline().timeline.first
+    assert first is not None
+    grow(mor, 20, 26)
+    gone = archived(mor)
+    assert gone
+    assert max(gone) < first.requested
+    check(mor, 25)
+    assert mor.storage is not None
+    left = metadata_timeline(mor.storage, mor.version).timeline
+    assert not set(gone) & {i.requested for i in left}
+    assert not left.pending()
+    assert {i.requested for i in mor.client.active_timeline().timeline.writes()} <= {i.requested for i in left}
+    for n in range(26, 42):
+        grow(mor, n, n + 1)
+        if n % 8 == 0:
+            archive_table(mor, 8)
+    check(mor, 41)
+    assert len(archived(mor)) >= len(gone) + 10
+    kinds = read_history(mor.storage, metadata_layout(mor.version))["action"].to_pylist()
+    assert {Action.DELTA_COMMIT, Action.COMMIT, Action.CLEAN} >= set(kinds) >= {Action.DELTA_COMMIT, Action.COMMIT}
+
+
+def test_options_of_apache_hudi(mor: MorTable) -> None:
+    archive_table(mor, 12)
+    mor.options = OPTIONS | {"hoodie.archive.automatic": "false"}
+    grow(mor, 20, 26)
+    assert not archived(mor)
+    mor.options = OPTIONS | {"hoodie.keep.min.commits": "100", "hoodie.keep.max.commits": "110"}
+    grow(mor, 26, 32)
+    assert not archived(mor)
+
+
+def test_dying_while_archiving(mor: MorTable) -> None:
+    """Nothing is lost, whoever comes next goes on, and archives what is left."""
+    archive_table(mor, 5)
+
+    def act(storage: Storage) -> None:
+        client = table(mor.root.with_name("dead"), mor.version, storage).client
+        opts = Options.parse(OPTIONS)
+        archive_old(storage, opts, client.active_timeline(), metadata_timeline(storage, mor.version))
+
+    seen = set()
+    for storage in deaths(mor.root, act):
+        left = table(mor.root.with_name("dead"), mor.version, storage)
+        check(left, 19)
+        begun = set(archived(left))
+        act(storage)
+        gone = archived(left)
+        assert begun <= set(gone)
+        assert len(set(gone)) == len(gone) > 5  # each once
+        own = metadata_timeline(storage, mor.version).timeline
+        assert not own.pending()
+        assert not set(gone) & {i.requested for i in own}
+        check(left, 19)
+        seen.add(bool(begun))
+    assert seen == {True, False}

@@ -1,0 +1,189 @@
+"""Clustering by threads of this process: plans, rows, file groups, failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pyhudi.config import Options
+from pyhudi.errors import ConfigError, ConflictError, HudiError, InstantNotFoundError, TransactionError
+from pyhudi.hudi_table import HudiTable
+from pyhudi.services.clustering.clustering_runner import ThreadRunner, run_plan
+from pyhudi.services.clustering.clustering_schedule import pending_plans
+from tests.golden.expected import unpack
+from tests.unit.services.merge_on_read_table import FAST, MorTable, row
+
+SORTED = {**FAST, "hoodie.clustering.plan.strategy.sort.columns": "v"}
+
+
+def _filled(root: Path, version: int = 9, **more: Any) -> MorTable:
+    mor = MorTable(root / "table", version, **more)
+    mor.load([row(f"{p}{i}", p, 1, f"v{9 - i}") for p in "ab" for i in range(10)])
+    mor.delta([row("a0", "a", 2, "w"), row("b0", "b", 2, None)], deletes=[("a1", "a", 5)])
+    return mor
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_rows_stay_and_are_sorted(version: int, tmp_path: Path):
+    mor = _filled(tmp_path, version)
+    before = mor.table.scan().to_arrow()
+    since = mor.table.history()["requested"].to_pylist()
+    plan = mor.table.services.schedule_clustering(SORTED)
+    assert plan.num_slices == 2
+    assert plan.action == ("clustering" if version >= 8 else "replacecommit")
+    (pending,) = mor.table.services.pending_clusterings()
+    assert (pending.instant, pending.sort_columns, pending.outputs) == (plan.instant, ("v",), (1, 1))
+    assert pending.file_groups == plan.file_groups
+    result = mor.table.services.run_clustering(options=SORTED)
+    assert result.instants == (plan.instant,)
+    assert (result.num_files, result.num_replaced, result.num_rows) == (2, 2, 19)
+    after = mor.table.scan().to_arrow()
+    key = [("_hoodie_record_key", "ascending")]
+    assert after.sort_by(key).drop(["_hoodie_file_name"]) == before.sort_by(key).drop(["_hoodie_file_name"])
+    for path in result.stats["path"].to_pylist():
+        stored = pq.read_table(mor.root / path)
+        values = stored["v"].to_pylist()
+        assert values == sorted(values, key=lambda v: (v is None, v or ""))
+        assert set(stored["_hoodie_file_name"].to_pylist()) == {Path(path).name}
+    (done,) = [i for i in mor.table.history().to_pylist() if i["requested"] not in since]
+    assert (done["action"], done["state"]) == ("replacecommit", "COMPLETED")
+    assert not mor.table.services.pending_clusterings()
+    last = max(i["completed"] or i["requested"] for i in mor.table.history().to_pylist() if i["requested"] in since)
+    changed = mor.table.scan(begin=last).to_arrow()
+    assert not changed.num_rows  # nothing is said to have changed
+
+
+def test_nothing_is_done_by_a_dry_run(tmp_path: Path):
+    mor = _filled(tmp_path)
+    before = sorted(mor.root.rglob("*"))
+    plan = mor.table.services.cluster(SORTED, dry_run=True)
+    assert len(plan) == 2
+    assert plan.instant is None
+    assert "2 file slices of 2 partitions in 2 groups" in repr(plan)
+    assert sorted(mor.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hoodie.clustering.plan.strategy.sort.columns": "V"}, "no column 'V' to sort by.*did you mean 'v'"),
+        ({"hoodie.clustering.plan.strategy.sort.columns": "v.x"}, "no column 'v.x' to sort by"),
+        ({"hoodie.clustering.plan.strategy.class": "Mine"}, "'Mine'; allowed: "),
+        ({"hoodie.clustering.execution.strategy.class": "Mine"}, "'Mine'; allowed: "),
+        ({"hoodie.clustering.plan.partition.filter.mode": "SELECTED_PARTITIONS"}, "begin.partition"),
+        ({"hoodie.clustering.plan.strategy.partition.regex.pattern": "("}, "a regular expression"),
+        (
+            {"hoodie.clustering.plan.strategy.class": "SparkConsistentBucketClusteringPlanStrategy"},
+            "not split or merged",
+        ),
+        ({"hoodie.clustering.execution.strategy.class": "SparkSingleFileSortExecutionStrategy"}, "one by one"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_done(options: dict[str, str], message: str, tmp_path: Path):
+    mor = _filled(tmp_path)
+    before = sorted(mor.root.rglob("*"))
+    with pytest.raises(HudiError, match=message):
+        mor.table.services.cluster(options)
+    assert sorted(mor.root.rglob("*")) == before
+
+
+def test_a_failed_attempt_leaves_the_plan(tmp_path: Path):
+    mor = _filled(tmp_path)
+    plan = mor.table.services.schedule_clustering()
+    (log,) = (mor.root / "b").glob(".*.log.*")
+    content = log.read_bytes()
+    log.unlink()
+    with pytest.raises(HudiError, match="which is gone: put the file back"):
+        mor.table.services.run_clustering()
+    (pending,) = mor.table.services.pending_clusterings()
+    assert pending.instant == plan.instant
+    assert not list(mor.root.glob(f"*/*_{plan.instant}.parquet"))
+    log.write_bytes(content)
+    assert mor.table.services.run_clustering().instants == (plan.instant,)
+    assert len(mor.rows()) == 19
+
+
+def test_a_write_that_is_let_through(tmp_path: Path):
+    """What was written before the clustering begins is clustered along; what comes later makes it fail."""
+    several = {
+        **FAST,
+        "hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy",
+        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    }
+    mor = _filled(tmp_path, options=several)
+    plan = mor.table.services.schedule_clustering()
+    mor.delta([row("a5", "a", 7, "before")])
+    (pending,) = pending_plans(mor.client.active_timeline())
+
+    class Slow(ThreadRunner):
+        def run(self, job: Any) -> Any:
+            stats = super().run(job)
+            mor.delta([row("b5", "b", 7, "meanwhile")])
+            return stats
+
+    with pytest.raises(ConflictError, match="meanwhile changed file group"):
+        run_plan(mor.client, pending, Options.parse(several), Slow())
+    assert mor.table.services.run_clustering().instants == (plan.instant,)
+    rows = mor.rows()
+    assert (rows["a5"]["v"], rows["b5"]["v"]) == ("before", "meanwhile")
+
+
+def test_writers_are_refused_while_a_clustering_is_pending(tmp_path: Path):
+    mor = _filled(tmp_path)
+    mor.table.services.schedule_clustering()
+    tx = mor.begin()
+    outcome = mor.write_logs(tx, [row("a5", "a", 7, "late")])
+    with pytest.raises(AssertionError, match="is going to rewrite file group"):
+        mor.commit(tx, "UPSERT", outcome)
+
+
+def test_a_plan_whose_files_are_gone(tmp_path: Path):
+    mor = _filled(tmp_path)
+    plan = mor.table.services.schedule_clustering()
+    for path in (mor.root / "a").glob("*.parquet"):
+        path.unlink()
+    for path in (mor.root / "a").glob(".*.log.*"):
+        path.unlink()
+    with pytest.raises(TransactionError, match="names 1 file groups that the table does not have"):
+        mor.table.services.run_clustering()
+    assert [p.instant for p in mor.table.services.pending_clusterings()] == [plan.instant]
+
+
+def test_groups_that_were_replaced_are_left_out(tmp_path: Path):
+    mor = _filled(tmp_path)
+    a = mor.table.services.schedule_clustering({**FAST, "hoodie.clustering.plan.strategy.partition.selected": "a"})
+    assert mor.table.services.schedule_clustering().partitions == ["b"]  # what is in a plan is in no other
+    assert mor.table.services.schedule_clustering().reason.startswith("no file groups are left")
+    assert a.partitions == ["a"]
+    assert mor.table.services.run_clustering().num_rows == 19
+    with pytest.raises(InstantNotFoundError, match="no clustering 'x' is pending"):
+        mor.table.services.run_clustering("x")
+
+
+@pytest.mark.parametrize("name", ["v6_cow_cluster", "v9_mor_cluster_restore"])
+def test_pending_plans_of_apache_hudi(name: str, tmp_path: Path):
+    golden = unpack(name, tmp_path)
+    table = HudiTable.for_path(str(golden.path))
+    before = table.scan().to_arrow()
+    (pending,) = table.services.pending_clusterings()
+    assert len(pending.sort_columns) == 1
+    assert len(pending) == 2
+    result = table.services.run_clustering()
+    assert result.instants == (pending.instant,)
+    assert result.num_replaced == 4
+    after = table.scan().to_arrow()
+    order = [("_hoodie_record_key", "ascending"), ("_hoodie_partition_path", "ascending")]
+    assert after.sort_by(order).drop(["_hoodie_file_name"]) == before.sort_by(order).drop(["_hoodie_file_name"])
+
+
+def test_unknown_sort_column_of_a_plan(tmp_path: Path):
+    mor = _filled(tmp_path)
+    plan = mor.table.services.schedule_clustering(SORTED)
+    (pending,) = pending_plans(mor.client.active_timeline())
+    assert plan.sort_columns == ("v",)
+    object.__setattr__(pending, "sort_columns", ("gone",))
+    with pytest.raises(ConfigError, match="no column 'gone'"):
+        run_plan(mor.client, pending, Options.parse(FAST), ThreadRunner())

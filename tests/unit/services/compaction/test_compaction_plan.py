@@ -1,0 +1,107 @@
+"""Plans as bytes, against those of Apache Hudi, and for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.config import Options
+from pyhudi.errors import CorruptInstantError, UnsupportedTableError
+from pyhudi.format.avro.container import read_container
+from pyhudi.hudi_table import HudiTable
+from pyhudi.services.compaction.compaction_operations import OPERATION_SCHEMA
+from pyhudi.services.compaction.compaction_plan import CompactionPlan
+from pyhudi.services.compaction.compaction_schedule import make_plan, pending_plans
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.instant import Action, State
+from tests.golden.expected import unpack
+
+PENDING = ("v6_mor_compaction", "v8_mor_by_12", "v9_mor_compaction_lsm")
+ANY = (*PENDING, "v9_mor_logcompaction")
+
+
+@pytest.mark.parametrize("name", ANY)
+def test_the_same_record_as_apache_hudi(name: str, tmp_path: Path):
+    golden = unpack(name, tmp_path)
+    # a table of version 8 that 1.2.0 writes to has the plans of version 9
+    version = TableMetaClient.open(golden.path).config.version
+    files = [*golden.path.rglob("*.compaction.requested"), *golden.path.rglob("*.logcompaction.requested")]
+    assert files
+    for file in files:
+        data = file.read_bytes()
+        instant, action, _ = file.name.split(".")
+        plan = CompactionPlan.decode(action, instant, State.REQUESTED, data)
+        theirs, ours = read_container(data), read_container(plan.encode(version))
+        assert ours[1] == theirs[1]
+        assert [f["name"] for f in ours[0]["fields"]] == [f["name"] for f in theirs[0]["fields"]]
+
+
+@pytest.mark.parametrize("name", PENDING)
+def test_the_same_plan_as_apache_hudi(name: str, tmp_path: Path):
+    """Made anew, on the timeline as it was when Apache Hudi made its plan."""
+    golden = unpack(name, tmp_path)
+    client = TableMetaClient.open(golden.path)
+    theirs = pending_plans(client.active_timeline(), Action.COMPACTION)[-1]
+    assert theirs.instant is not None
+    for path in (golden.path / client.active_timeline().layout.folder).iterdir():
+        if path.is_file() and path.name[:17].isdigit() and path.name[:17] >= theirs.instant:
+            path.unlink()
+    for path in golden.path.rglob(f".*_{theirs.instant}.log.*"):  # of version 6, in the slice that the plan opened
+        path.unlink()
+    ours = make_plan(client, Options.parse({"hoodie.compact.inline.max.delta.commits": 1}))
+    order = [("partition", "ascending"), ("file_id", "ascending")]
+    assert ours.operations.sort_by(order) == theirs.operations.sort_by(order)
+    assert ours.missing == theirs.missing
+    assert ours.reason.startswith("due")
+
+
+def test_shown_to_people(tmp_path: Path):
+    table = HudiTable.for_path(str(unpack("v9_mor_compaction_lsm", tmp_path).path))
+    (pending,) = table.services.pending_compactions()
+    text = repr(pending)
+    assert "2 file slices in 2 partitions, 2 log files of 1.9 KiB" in text
+    assert "r0" in text
+    assert "<table>" in pending._repr_html_()
+    beside = repr(table.services.compact(dry_run=True))
+    assert "nothing to do" in beside
+    assert f"planned before, and pending: {pending.instant}" in beside
+    assert pending.state is State.REQUESTED
+    assert pending.partitions == ["r0", "r1"]
+
+
+def test_long_plans_are_cut():
+    rows = [
+        {
+            "partition": "p",
+            "file_id": f"f{i}",
+            "base_instant": "1",
+            "base_file": None,
+            "log_files": ["l"],
+            "log_bytes": 1 << 21,
+            "read_mb": 1,
+            "write_mb": 1,
+        }
+        for i in range(30)
+    ]
+    plan = CompactionPlan(pa.Table.from_pylist(rows, schema=OPERATION_SCHEMA))
+    assert "… and 10 more" in repr(plan)
+    assert "60.0 MiB" in repr(plan)
+    assert "logs only" in repr(plan)
+    assert "f29" not in plan._repr_html_()
+
+
+def test_half_written_plans(tmp_path: Path):
+    golden = unpack("v9_mor_compaction_lsm", tmp_path)
+    (file,) = golden.path.rglob("20261121095812433.compaction.requested")
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(CorruptInstantError, match=r"20261121095812433.compaction.requested"):
+        HudiTable.for_path(str(golden.path)).services.pending_compactions()
+
+
+def test_copy_on_write_tables_have_nothing_to_compact(tmp_path: Path):
+    table = HudiTable.for_path(str(unpack("v9_cow_types", tmp_path).path))
+    for call in (table.services.compact, table.services.schedule_compaction, table.services.run_compaction):
+        with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
+            call()

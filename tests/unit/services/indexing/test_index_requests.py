@@ -1,0 +1,168 @@
+"""Indexes by name: what is asked for, what a table can have, and what is done without an engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyhudi.errors import ConfigError, HudiError
+from pyhudi.hudi_table import HudiTable
+from pyhudi.read.pruning.statistics_conditions import Conditions
+from pyhudi.services.indexing.index_requests import IndexRequest
+from tests.golden.expected import unpack
+
+SECONDARY = "secondary_index_idx_name"
+DEFINITIONS = ".hoodie/.index_defs/index.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "using", "more", "partition"),
+    [
+        ("record_index", (), None, {}, "record_index"),
+        (None, (), "column_stats", {}, "column_stats"),
+        ("bloom_filters", (), "BLOOM_FILTERS", {}, "bloom_filters"),
+        ("idx_a", ("a",), None, {}, "secondary_index_idx_a"),
+        ("idx_a", ("a",), "secondary_index", {}, "secondary_index_idx_a"),
+        ("idx_a", ("a",), "column_stats", {"expr": "year"}, "expr_index_idx_a"),
+        ("idx_a", ("a",), "Bloom_Filters", {"expr": "LOWER", "fpp": "0.01"}, "expr_index_idx_a"),
+        ("idx_a", ("a",), "column_stats", {"expr": "substring", "pos": "1", "len": "3"}, "expr_index_idx_a"),
+        ("idx_a", ("a",), "column_stats", {"expr": "identity"}, ConfigError),
+        ("idx_a", ("a",), "bloom_filters", {"expr": "identity"}, "expr_index_idx_a"),
+        ("idx_a", ("a",), "column_stats", {"expr": "lower", "fpp": "0.01"}, ConfigError),
+        ("idx_a", ("a",), "column_stats", {"expr": "substring", "pos": "1"}, ConfigError),
+        ("idx_a", ("a",), "column_stats", {"expr": "substring", "pos": "one", "len": "3"}, ConfigError),
+        ("idx_a", ("a",), "column_stats", {"expr": "split", "pattern": ","}, ConfigError),
+        ("idx_a", ("a", "b"), "column_stats", {"expr": "year"}, ConfigError),
+        ("idx_a", ("a",), None, {"expr": "year"}, ConfigError),
+        (None, ("a",), "column_stats", {"expr": "year"}, ConfigError),
+        ("idx_a", ("a",), "bloom_filters", {}, ConfigError),
+        ("idx_a", ("a",), "lucene", {}, ConfigError),
+        ("idx_a", ("a", "b"), None, {}, ConfigError),
+        ("idx_a", ("a",), None, {"colour": "red"}, ConfigError),
+        ("idx/a", ("a",), None, {}, ConfigError),
+        ("idx_a", (), "record_index", {}, ConfigError),
+        (None, ("a",), None, {}, ConfigError),
+    ],
+)
+def test_what_is_asked_for(
+    name: str | None, columns: tuple[str, ...], using: str | None, more: dict[str, str], partition: Any
+) -> None:
+    if isinstance(partition, str):
+        assert IndexRequest.of(name, columns, using, more).partition == partition
+        return
+    with pytest.raises(partition) as error:
+        IndexRequest.of(name, columns, using, more)
+    assert isinstance(error.value, HudiError)
+
+
+def test_a_name_that_is_mistyped() -> None:
+    with pytest.raises(ConfigError, match="'colum_stats' is no index of a whole table, which are column_stats, "):
+        IndexRequest.of("colum_stats", (), None, {})
+
+
+def test_indexes_of_a_table_that_apache_hudi_made(tmp_path: Path) -> None:
+    golden = Path(unpack("v9_mor_meta_all", tmp_path).path)
+    table = HudiTable.for_path(str(golden))
+    before = (golden / DEFINITIONS).read_bytes()
+    services = table.services
+    found = table.scan([("name", "in", ["Upd2", "Late3", "Upd4", None])], ["id"])
+    assert sorted(found.to_arrow()["id"].to_pylist()) == ["k002", "k003"]
+    assert f"{SECONDARY}: 2 record keys" in found.plan().skipped
+    scan = table.scan([("name", "=", "Upd4")], ["id"], read_optimized=True)
+    assert scan.to_arrow()["id"].to_pylist() == ["k004"], "the base file has it, the index does not"
+    for when, files in (("< '2023-01-01'", 0), ("= '2024-07-04'", 1), ("> '2024-08-01'", 0)):
+        plan = table.scan(filter=f"FROM_UNIXTIME(ts, 'yyyy-MM-dd') {when}", read_optimized=True).plan()
+        assert plan.tasks.num_rows == files, plan
+        assert "expr_index_idx_day: " in str(plan.skipped)
+    plan = table.scan(filter="from_unixtime(ts, 'yyyy') = '1999' or qty = 3 and year(ts) = 1").plan()
+    assert plan.partitions == ["a", "b"], "no index is of these expressions"
+    with pytest.raises(ConfigError, match=SECONDARY):
+        services.drop_index("record_index")
+    with pytest.raises(ConfigError, match="already"):
+        services.build_index("idx_name", "name", dry_run=True)
+    assert services.drop_index("idx_name", dry_run=True).partitions == (SECONDARY,)
+    assert (golden / DEFINITIONS).read_bytes() == before
+    assert services.drop_index("idx_name").partitions == (SECONDARY,)
+    left = json.loads(before)
+    del left["indexDefinitions"][SECONDARY]
+    assert (golden / DEFINITIONS).read_text() == _as_apache_hudi(before.decode(), SECONDARY)
+    assert json.loads((golden / DEFINITIONS).read_text()) == left
+    assert services.drop_index("idx_day").partitions == ("expr_index_idx_day",)
+    assert services.drop_index("bloom_filters").partitions == ("bloom_filters",)
+    assert services.drop_index("column_stats").partitions == ("column_stats", "partition_stats")
+    assert services.build_index("bloom_filters").partitions == ("bloom_filters",), "nothing else that is missing"
+    assert services.build_index("column_stats").partitions == ("column_stats",)
+    assert services.drop_index("column_stats").partitions == ("column_stats",)
+    assert services.build_index("partition_stats").partitions == ("column_stats", "partition_stats")
+    assert not table.validate_metadata().num_rows
+    scan = table.scan([("qty", "=", 3)], ["id"])
+    assert scan.to_arrow()["id"].to_pylist() == ["k001"]
+    assert any(line.startswith("column_stats: ") and " out" in line for line in scan.plan().skipped)
+
+
+def _as_apache_hudi(text: str, gone: str) -> str:
+    """The text without one definition, otherwise byte for byte as it was."""
+    start = text.index(f'    "{gone}"')
+    end = text.index("\n    },\n", start) + len("\n    },\n")
+    return text[:start] + text[end:]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"indexType": "lucene"}, {"sourceFields": ["name", "qty"]}, {"sourceFields": ["gone"]}, {"version": "V3"}, None],
+)
+def test_a_secondary_index_of_an_unknown_form_is_not_asked(tmp_path: Path, change: dict[str, Any] | None) -> None:
+    """Nor one whose column is not there, or whose definition is lost."""
+    golden = Path(unpack("v9_mor_meta_all", tmp_path).path)
+    known = json.loads((golden / DEFINITIONS).read_text())
+    if change is None:
+        del known["indexDefinitions"][SECONDARY]
+    else:
+        known["indexDefinitions"][SECONDARY].update(change)
+    (golden / DEFINITIONS).write_text(json.dumps(known))
+    _finds_by_name_alone(HudiTable.for_path(str(golden)))
+
+
+def _finds_by_name_alone(table: HudiTable) -> None:
+    """Queries by the name are right, and no secondary index has a part in it."""
+    found = table.scan([("name", "in", ["Upd2", "Late3", "Upd4", None])], ["id"])
+    assert sorted(found.to_arrow()["id"].to_pylist()) == ["k002", "k003"]
+    assert SECONDARY not in str(found.plan().skipped)
+
+
+def test_indexes_of_columns_that_were_renamed_are_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has the column's name now may be another one, or none."""
+    table = HudiTable.for_path(unpack("v9_mor_meta_all", tmp_path).path)
+    days = "from_unixtime(ts, 'yyyy-MM-dd') < '2001'"
+    assert not table.scan(filter=days, read_optimized=True).plan().tasks.num_rows
+    monkeypatch.setattr(Conditions, "is_changed", lambda _, name: name in ("name", "ts"))
+    _finds_by_name_alone(table)
+    assert table.scan(filter=days, read_optimized=True).plan().tasks.num_rows == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"indexFunction": "soundex", "indexOptions": {"expr": "soundex"}},
+        {"indexFunction": "year"},
+        {"indexType": "lucene"},
+        {"sourceFields": ["ts", "qty"]},
+        {"sourceFields": ["gone"]},
+        {"indexOptions": {"expr": "from_unixtime", "format": "dd.MM.yyyy"}},
+        {"version": "V3"},
+    ],
+)
+def test_an_expression_index_of_an_unknown_form_leaves_nothing_out(tmp_path: Path, change: dict[str, Any]) -> None:
+    golden = Path(unpack("v9_mor_meta_all", tmp_path).path)
+    where = "from_unixtime(ts, 'yyyy-MM-dd') < '2001' or from_unixtime(ts, 'dd.MM.yyyy') = '01.01.2001'"
+    scan = HudiTable.for_path(str(golden)).scan(filter=where.partition(" or ")[0], read_optimized=True)
+    assert not scan.plan().tasks.num_rows
+    known = json.loads((golden / DEFINITIONS).read_text())
+    known["indexDefinitions"]["expr_index_idx_day"].update(change)
+    (golden / DEFINITIONS).write_text(json.dumps(known))
+    plan = HudiTable.for_path(str(golden)).scan(filter=where, read_optimized=True).plan()
+    assert plan.tasks.num_rows == 2
+    assert not any(" out, by from_unixtime" in line for line in plan.skipped)

@@ -1,0 +1,248 @@
+"""Rollback of chosen instants, savepoints, and restores, on tables with and without a metadata table."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyhudi.config import Options
+from pyhudi.errors import InstantNotFoundError, TransactionError
+from pyhudi.hudi_table import HudiTable
+from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.services.restore import Restorer
+from pyhudi.services.rollback import roll_back
+from pyhudi.storage import Storage
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Action, State
+from tests.cases import seldom
+from tests.tables import HandMadeTable, at
+from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
+from tests.unit.transaction.test_writer_death import deaths
+
+OPTIONS = {**FAST, "hoodie.metadata.enable": "true", "hoodie.clean.commits.retained": "1"}
+PLAIN = {**OPTIONS, "hoodie.metadata.enable": "false"}
+Rows = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module", params=[6, seldom(8), 9], ids=["v6", "v8", "v9"])
+def version(request: pytest.FixtureRequest) -> int:
+    version: int = request.param
+    return version
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory, version: int) -> tuple[Path, list[tuple[str, Rows]]]:
+    """A table, and what it held after each write: a load, two deltas, a compaction, two deltas."""
+    mor = MorTable(tmp_path_factory.mktemp("grown") / "t", version, options=OPTIONS)
+    seen = [(mor.load([row(f"{p}{n}", p, 0, "x") for p in FILE_IDS for n in range(3)]), mor.rows())]
+    for n in range(1, 5):
+        seen.append((mor.delta([row("a0", "a", n, f"v{n}"), row(f"b{n % 3}", "b", n, f"w{n}")]), mor.rows()))
+        if n == 2:
+            mor.table.services.compact()
+    return mor.root, seen
+
+
+@pytest.fixture
+def seen(grown: tuple[Path, list[tuple[str, Rows]]]) -> list[tuple[str, Rows]]:
+    return grown[1]
+
+
+@pytest.fixture
+def mor(grown: tuple[Path, list[tuple[str, Rows]]], tmp_path: Path, version: int) -> MorTable:
+    return MorTable(Path(shutil.copytree(grown[0], tmp_path / "t")), version, options=OPTIONS)
+
+
+def check(mor: MorTable, rows: Rows) -> None:
+    """The rows are these, with and without the metadata table, which is in use; and the table can be written."""
+    assert "files" in mor.client.config.metadata_partitions
+    # in version 6 the log files of what was rolled back stay, and are of no use to anybody
+    harmless = {"of another size"} | ({"not in the metadata table"} if mor.version < 8 else set())
+    for round in range(2):
+        assert mor.rows() == rows
+        listed = HudiTable.for_path(str(mor.root), PLAIN).scan(columns=["id", "p", "o", "v"]).to_arrow().to_pylist()
+        assert {r["id"]: r for r in listed} == rows
+        assert not set(mor.table.validate_metadata()["problem"].to_pylist()) - harmless
+        assert not mor.client.active_timeline().timeline.pending()
+        if not round:
+            mor.delta([row("a2", "a", 99, "new")])
+            rows = rows | {"a2": row("a2", "a", 99, "new")}
+
+
+def test_the_last_write_is_rolled_back(mor: MorTable, seen: list[tuple[str, Rows]]) -> None:
+    result = mor.table.services.rollback()
+    assert result.instants == (seen[-1][0],)
+    assert mor.client.active_timeline().timeline.find(seen[-1][0]) is None
+    check(mor, seen[-2][1])
+
+
+def test_a_compaction_is_rolled_back(mor: MorTable, seen: list[tuple[str, Rows]]) -> None:
+    (compaction,) = mor.table.services.compact().instants
+    mor.table.services.rollback(compaction)
+    check(mor, seen[-1][1])
+
+
+def test_writes_that_others_are_built_on_are_not_rolled_back(mor: MorTable, seen: list[tuple[str, Rows]]) -> None:
+    with pytest.raises(TransactionError, match="1 later writes"):
+        mor.table.services.rollback(seen[-2][0])
+    mor.table.services.savepoint(seen[-1][0])
+    with pytest.raises(TransactionError, match="has a savepoint"):
+        mor.table.services.rollback()
+    with pytest.raises(InstantNotFoundError, match="no write '123'"):
+        mor.table.services.rollback("123")
+    assert mor.rows() == seen[-1][1]
+
+
+def test_a_pending_write_is_rolled_back(mor: MorTable, seen: list[tuple[str, Rows]]) -> None:
+    tx = mor.begin()
+    mor.write_logs(tx, [row("a0", "a", 50, "never")])
+    mor.table.services.rollback(tx.instant)
+    check(mor, seen[-1][1])
+
+
+@pytest.mark.parametrize("to", [3, 1, 0])
+def test_the_table_is_what_it_was(mor: MorTable, seen: list[tuple[str, Rows]], to: int) -> None:
+    """Also across a compaction, and with one pending that logs were written after."""
+    instant, rows = seen[to]
+    mor.table.services.schedule_compaction()
+    mor.delta([row("a1", "a", 9, "later")])
+    plan = mor.table.services.restore(instant, dry_run=True)
+    result = mor.table.services.restore(instant)
+    assert result.counts["instants"] == len(plan) == {3: 3, 1: 6, 0: 7}[to]
+    active = mor.client.active_timeline()
+    left = [i.requested for i in active.timeline.writes() if not active.commit_metadata(i).compacted]
+    assert left == [i for i, _ in seen[: to + 1]]
+    assert not active.timeline.of_actions(Action.ROLLBACK)
+    (entry,) = active.timeline.of_actions(Action.RESTORE)
+    record = decode_record(Action.RESTORE, State.COMPLETED, active.read(entry))
+    assert record["instantsToRollback"] == [requested for requested, _ in plan.targets]
+    assert set(record["hoodieRestoreMetadata"]) == set(record["instantsToRollback"])
+    check(mor, rows)
+
+
+def test_rollbacks_before_a_restore_are_known_to_the_metadata_table(
+    mor: MorTable, seen: list[tuple[str, Rows]]
+) -> None:
+    mor.write_logs(mor.begin(), [row("a0", "a", 50, "never")])
+    mor.begin().abort()
+    mor.table.services.restore(seen[-1][0])
+    assert "files" in mor.client.config.metadata_partitions
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert mor.rows() == seen[-1][1]
+
+
+def test_a_savepoint_outlives_cleaning(mor: MorTable, seen: list[tuple[str, Rows]]) -> None:
+    instant, rows = seen[1]
+    result = mor.table.services.savepoint(instant, user="me", comment="before")
+    assert result.counts["files"] > 0
+    assert "already" in mor.table.services.savepoint(instant).reason
+    (one,) = mor.table.services.savepoints().to_pylist()
+    assert (one["instant"], one["user"], one["comment"]) == (instant, "me", "before")
+    for n in range(10, 13):
+        mor.delta([row("a0", "a", n, f"v{n}"), row("b0", "b", n, f"w{n}")])
+        mor.table.services.compact()
+    assert mor.table.services.clean()
+    mor.table.services.restore(instant)
+    check(mor, rows)
+    mor.table.services.delete_savepoint(instant)
+    assert not len(mor.table.services.savepoints())
+    with pytest.raises(InstantNotFoundError, match="no savepoint"):
+        mor.table.services.delete_savepoint(instant)
+
+
+def test_what_is_cleaned_does_not_come_back(mor: MorTable, seen: list[tuple[str, Rows]]) -> None:
+    for n in range(10, 13):
+        mor.delta([row("a0", "a", n, f"v{n}"), row("b0", "b", n, f"w{n}")])
+        mor.table.services.compact()
+    assert mor.table.services.clean()
+    rows, before = mor.rows(), mor.client.active_timeline().timeline
+    with pytest.raises(TransactionError, match="cannot be restored"):
+        mor.table.services.restore(seen[0][0])
+    with pytest.raises(TransactionError, match=r"savepoint .* cannot be created"):
+        mor.table.services.savepoint(seen[0][0])
+    assert mor.rows() == rows
+    assert mor.client.active_timeline().timeline == before
+
+
+# --- tables made by hand ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hand(tmp_path: Path, version: int) -> HandMadeTable:
+    table = HandMadeTable(tmp_path / "hand", version)
+    table.write(1, {("a", "f"): [{"id": "1", "p": "a", "v": 1}], ("b", "g"): [{"id": "2", "p": "b", "v": 1}]})
+    table.write(2, {("a", "f"): [{"id": "1", "p": "a", "v": 2}]})
+    table.write(
+        3,
+        {("a", "h"): [{"id": "1", "p": "a", "v": 3}]},
+        action=Action.REPLACE_COMMIT,
+        operation="INSERT_OVERWRITE",
+        replaced=[("a", "f")],
+    )
+    table.write(4, {("b", "g"): [{"id": "2", "p": "b", "v": 4}]})
+    return table
+
+
+def values(table: HudiTable) -> list[int]:
+    found: list[int] = table.scan(columns=["v"]).to_arrow()["v"].to_pylist()
+    return sorted(found)
+
+
+def test_replaced_files_are_seen_again(hand: HandMadeTable) -> None:
+    table = HudiTable.for_path(str(hand.root), PLAIN)
+    table.services.restore(at(2))
+    assert values(table) == [1, 2]
+
+
+def test_after_a_death_the_restore_goes_on(hand: HandMadeTable) -> None:
+    def act(storage: Storage) -> object:
+        opts = Options.parse(PLAIN)
+        return Restorer(TableMetaClient.open(storage, opts), opts, LOCAL).run(at(2))
+
+    for storage in deaths(hand.root, act):
+        dead = HudiTable.for_path(storage.root.removeprefix("file://"), PLAIN)
+        assert values(dead) in ([3, 4], [1, 3], [1, 2])
+        if not ActiveTimeline.load(storage, hand.active.layout).timeline.completed().of_actions(Action.RESTORE):
+            dead.services.restore(at(2))
+        assert values(dead) == [1, 2]
+        now = ActiveTimeline.load(storage, hand.active.layout).timeline
+        assert not now.pending()
+        assert [i.requested for i in now.writes()] == [at(1), at(2)]
+
+
+def test_after_a_death_the_rollback_is_finished(hand: HandMadeTable) -> None:
+    def act(storage: Storage) -> object:
+        opts = Options.parse(PLAIN)
+        return roll_back(TableMetaClient.open(storage, opts), opts, LOCAL, at(4))
+
+    for storage in deaths(hand.root, act):
+        dead = HudiTable.for_path(storage.root.removeprefix("file://"), PLAIN)
+        assert values(dead) in ([3, 4], [1, 3])
+        now = ActiveTimeline.load(storage, hand.active.layout).timeline
+        if now.find(at(4)) is not None or now.pending():
+            dead.services.rollback(at(4) if now.find(at(4)) is not None else at(3))
+        assert values(dead) in ([1, 3], [1, 2])
+
+
+def test_another_restore_has_to_wait(hand: HandMadeTable) -> None:
+    hand.active.create_requested(Action.RESTORE, at(9), b"")
+    table = HudiTable.for_path(str(hand.root), PLAIN)
+    with pytest.raises(Exception, match="restore"):
+        table.services.restore(at(1))
+    assert values(table) == [3, 4]
+
+
+def test_an_unknown_instant_is_named(hand: HandMadeTable) -> None:
+    table = HudiTable.for_path(str(hand.root), PLAIN)
+    with pytest.raises(InstantNotFoundError, match="123"):
+        table.services.restore("123")
+    with pytest.raises(InstantNotFoundError, match="no restore is pending"):
+        table.services.restore()
+    with pytest.raises(InstantNotFoundError, match="123"):
+        table.services.savepoint("123")

@@ -1,0 +1,58 @@
+"""What commits say of the micro-batches of streams."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyhudi.errors import CheckpointError
+from pyhudi.spark.streaming.checkpoint import CHECKPOINT_KEY, SinkCheckpoint, check_follows, last_checkpoint
+from pyhudi.storage import open_storage
+from tests.tables import HandMadeTable
+
+
+@given(st.text(min_size=1), st.integers(0, 2**63 - 1), st.none() | st.uuids().map(str))
+def test_a_commit_gives_back_what_it_was_told(identifier, batch, query):
+    told = SinkCheckpoint(identifier, batch, query)
+    assert SinkCheckpoint.of_commit(told.metadata(), identifier) == told
+    assert SinkCheckpoint.of_commit(told.metadata(), identifier + "x") is None
+
+
+def test_the_form_is_apache_hudis():
+    # as CommitUtils.getCheckpointValueAsString writes it: identifier and number as texts
+    assert SinkCheckpoint("default_single_writer", 3).metadata() == {CHECKPOINT_KEY: '{"default_single_writer":"3"}'}
+
+
+@pytest.mark.parametrize("text", ["no json", "[1]", '{"a":"x"}', '{"a":-1}'])
+def test_a_checkpoint_that_cannot_be_understood(text):
+    with pytest.raises(CheckpointError):
+        SinkCheckpoint.of_commit({CHECKPOINT_KEY: text}, "a")
+
+
+def test_a_batch_is_there_or_not():
+    last = SinkCheckpoint("a", 3, "q1")
+    assert last.holds(SinkCheckpoint("a", 3, "q1"))
+    assert not last.holds(SinkCheckpoint("a", 4, "q1"))
+    assert SinkCheckpoint("a", 3).holds(SinkCheckpoint("a", 2, "q2")), "Apache Hudi does not tell the query"
+    with pytest.raises(CheckpointError, match="another streaming query"):
+        last.holds(SinkCheckpoint("a", 0, "q2"))
+    check_follows(None, SinkCheckpoint("a", 0))
+    check_follows(last, SinkCheckpoint("a", 9))
+    with pytest.raises(CheckpointError, match="another table"):
+        check_follows(None, SinkCheckpoint("a", 1))
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_newest_commit_of_an_identifier_counts(tmp_path, version):
+    table = HandMadeTable(tmp_path / "t", version=version)
+    storage = open_storage(str(tmp_path / "t"))
+    assert last_checkpoint(open_storage(str(tmp_path / "nothing")), "a") is None
+    for n, extra in enumerate([{"a": "0"}, {"b": "7"}, {"a": "1"}, {}, {"b": "8"}]):
+        rows = {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]}
+        table.write(10 + n, rows, done=20 + n, extra={CHECKPOINT_KEY: json.dumps(extra)} if extra else {})
+    assert last_checkpoint(storage, "a") == SinkCheckpoint("a", 1)
+    assert last_checkpoint(storage, "b") == SinkCheckpoint("b", 8)
+    assert last_checkpoint(storage, "c") is None

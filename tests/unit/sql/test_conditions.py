@@ -1,0 +1,28 @@
+"""Conditions of MERGE that compare columns of the same name."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("sqlglot")
+
+from pyhudi.sql.conditions import equated_columns
+
+
+@pytest.mark.parametrize(
+    ("on", "columns"),
+    [
+        ("t.id = s.id", {"id"}),
+        ("s.ID = T.id and (t.`day` = s.day)", {"id", "day"}),
+        ("t.id = s.id and t.x = 1", None),
+        ("t.id = s.key", None),
+        ("t.id = s.id or t.a = s.a", None),
+        ("t.id = t.id", None),
+        ("id = s.id", None),
+        ("t.id <=> s.id", None),
+        ("t.s.id = s.s.id", None),
+        ("t.id = = s", None),
+    ],
+)
+def test_equated_columns(on, columns):
+    assert equated_columns(on, "t") == columns

@@ -1,0 +1,184 @@
+"""Statements of SQL as they are parsed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+pytest.importorskip("sqlglot")
+
+from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.parser import parse
+from pyhudi.sql.statements import (
+    AddColumns,
+    Call,
+    ClauseKind,
+    CreateIndex,
+    CreateTable,
+    CreateView,
+    Delete,
+    Describe,
+    DropIndex,
+    DropPartitions,
+    DropTable,
+    Insert,
+    Merge,
+    MergeClause,
+    Query,
+    RefreshIndex,
+    RenameTable,
+    SetProperties,
+    Show,
+    Truncate,
+    UnsupportedAlter,
+    Update,
+)
+
+STATEMENTS = {
+    "create table if not exists `my db`.t (id int comment 'a, (b', m map<string,array<int>>) using hudi "
+    "tblproperties (type = 'cow', primaryKey='id', 'hoodie.x.y' = '1', hoodie.a.b = true, n = -1) "
+    "partitioned by (dt) location '/tmp/x' comment 'c'": CreateTable(
+        ("my db", "t"),
+        "id int comment 'a, (b', m map<string,array<int>>",
+        partitioned_by=("dt",),
+        properties={"type": "cow", "primaryKey": "id", "hoodie.x.y": "1", "hoodie.a.b": "true", "n": "-1"},
+        location="/tmp/x",
+        comment="c",
+        if_not_exists=True,
+    ),
+    "CREATE OR REPLACE TABLE t USING HUDI OPTIONS (primaryKey 'id') PARTITIONED BY (dt string, h int) AS\nSELECT 1": (
+        CreateTable(
+            ("t",),
+            "dt string, h int",
+            "SELECT 1",
+            partitioned_by=("dt", "h"),
+            properties={"primaryKey": "id"},
+            replace=True,
+        )
+    ),
+    "create table p using parquet as select * from h": Query("select * from h", "create table p using parquet as"),
+    "create table p (a int) using parquet": None,
+    "create table a like b using hudi": CreateTable(("a",), like=("b",)),
+    "create or replace temp view v as select * from t": CreateView(
+        ("v",), "create or replace temp view v as", "select * from t", temporary=True
+    ),
+    "create view db.v (a, b comment 'as') as select 1": CreateView(
+        ("db", "v"), "create view db.v (a, b comment 'as') as", "select 1", temporary=False
+    ),
+    "insert into t values (1, 'a')": Insert(("t",), "values (1, 'a')", "insert into t"),
+    "insert overwrite table t partition (dt = '1', h) (id, name) select 1, 2": Insert(
+        ("t",),
+        "select 1, 2",
+        "insert overwrite table t partition (dt = '1', h) (id, name)",
+        overwrite=True,
+        partition={"dt": "'1'", "h": None},
+        columns=("id", "name"),
+    ),
+    "insert into t (select 1)": Insert(("t",), "(select 1)", "insert into t"),
+    "update db.t as x set a = case when b = 1 then 2 else 3 end, s.b = concat('where', c) where d in (select e from f)": (  # noqa: E501
+        Update(
+            ("db", "t"),
+            {"a": "case when b = 1 then 2 else 3 end", "s.b": "concat('where', c)"},
+            "x",
+            "d in (select e from f)",
+        )
+    ),
+    "delete from t": Delete(("t",)),
+    "delete from t where a = ';'": Delete(("t",), None, "a = ';'"),
+    "alter table t set tblproperties ('a'='1', hoodie.b = 2)": SetProperties(("t",), {"a": "1", "hoodie.b": "2"}),
+    "alter table t unset tblproperties if exists (a, 'b.c')": SetProperties(("t",), remove=("a", "b.c")),
+    "alter table t rename to db.u": RenameTable(("t",), ("db", "u")),
+    "alter table t add columns (a int, b struct<x:int>)": AddColumns(("t",), "a int, b struct<x:int>"),
+    "alter table t add column a int": AddColumns(("t",), "a int"),
+    "alter table t drop if exists partition (a='1', b=2), partition (a='3')": DropPartitions(
+        ("t",), ({"a": "'1'", "b": "2"}, {"a": "'3'"})
+    ),
+    "alter table t drop column a": UnsupportedAlter(("t",), "drop column a"),
+    "truncate table t partition (a=1)": Truncate(("t",), {"a": "1"}),
+    "drop table if exists t purge": DropTable(("t",), if_exists=True, purge=True),
+    "drop view v": None,
+    "show partitions t": Show(("t",), "PARTITIONS"),
+    "show tblproperties t ('a.b')": Show(("t",), "TBLPROPERTIES", "a.b"),
+    "show create table t": Show(("t",), "CREATE TABLE"),
+    "show indexes in t": Show(("t",), "INDEXES"),
+    "show tables": None,
+    "desc formatted t": Describe(("t",), extended=True),
+    "describe table t col": Describe(("t",), column="col"),
+    "describe database d": None,
+    "create index if not exists i on t using column_stats(ts) options(expr='from_unixtime', format='yyyy')": CreateIndex(  # noqa: E501
+        "i", ("t",), ("ts",), "column_stats", {"expr": "from_unixtime", "format": "yyyy"}, if_not_exists=True
+    ),
+    "drop index if exists i on table t": DropIndex("i", ("t",), if_exists=True),
+    "refresh index i on t": RefreshIndex("i", ("t",)),
+    "call show_commits('db.t', limit => 3);": Call("show_commits", ("db.t",), {"limit": 3}),
+    "CALL system.x(a => true, b => null, c => -1.5)": Call("x", (), {"a": True, "b": None, "c": -1.5}),
+    "explain extended select 1": Query("select 1", "explain extended"),
+    "set a.b=1": None,
+    "use db": None,
+    "'unclosed": None,
+}
+
+
+@pytest.mark.parametrize("text", STATEMENTS)
+def test_statements(text):
+    assert parse(text) == STATEMENTS[text]
+
+
+def test_merge_with_every_clause():
+    found = parse(
+        """merge into db.t as a using (select * from s where x = 'on') b on a.id = b.id
+        when matched and b.flag = 'then' then delete
+        when matched then update set a.x = b.x, y = case when b.y is null then a.y else b.y end
+        when not matched and b.z > 0 then insert (id, x) values (b.id, coalesce(b.x, 1))
+        when not matched by target then insert *
+        when not matched by source then update set x = 0"""
+    )
+    assert found == Merge(
+        ("db", "t"),
+        "a",
+        "(select * from s where x = 'on') b",
+        "a.id = b.id",
+        (
+            MergeClause(ClauseKind.MATCHED, "DELETE", "b.flag = 'then'"),
+            MergeClause(
+                ClauseKind.MATCHED,
+                "UPDATE",
+                None,
+                {"a.x": "b.x", "y": "case when b.y is null then a.y else b.y end"},
+            ),
+            MergeClause(ClauseKind.NOT_MATCHED, "INSERT", "b.z > 0", {"id": "b.id", "x": "coalesce(b.x, 1)"}),
+            MergeClause(ClauseKind.NOT_MATCHED, "INSERT"),
+            MergeClause(ClauseKind.NOT_MATCHED_BY_SOURCE, "UPDATE", None, {"x": "0"}),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "merge into t using s on a = b",
+        "merge into t using s on a = b when matched by source then delete",
+        "merge into t using s on a = b when not matched then insert (a, b) values (1)",
+        "update t set a = 1, a = 2",
+        "update t set a =",
+        "call p(a => 1, 2)",
+        "call p(a => 1, a => 2)",
+        "call p(x)",
+        "create index i on t (a",
+        "drop index i",
+        "create table t (a int) using hudi clustered by (a) into 2 buckets",
+    ],
+)
+def test_refused_with_the_statement_in_the_message(text):
+    with pytest.raises(SqlSyntaxError):
+        parse(text)
+
+
+def test_a_statement_costs_little():
+    text = "select a, b from t where c = 'x' and d between 1 and 2 group by a, b"
+    parse(text)
+    start = time.perf_counter()
+    for _ in range(20):
+        parse(text)
+    assert (time.perf_counter() - start) / 20 < 0.005

@@ -1,0 +1,66 @@
+"""Tables in queries, and other names in their places."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("sqlglot")
+
+from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.references import find_references, replaced
+
+
+def swapped(query: str) -> str:
+    """The query with every table t by the name X."""
+    found = find_references(query)
+    assert found is not None
+    return replaced(query, [(ref, "X") for ref in found if ref.name[-1] in ("t", "hudi_query_timeline")], lambda n: n)
+
+
+CASES = {
+    "select t.a from t": "select t.a from X AS t",
+    "select x.a, ' t ' from /* t */ db.t x where exists (select 1 from `db`.`t` where b = 1)": (
+        "select x.a, ' t ' from /* t */ X x where exists (select 1 from X AS t where b = 1)"
+    ),
+    "select db.t.a, t.b from db.t": "select t.a, t.b from X AS t",
+    "with t as (select * from t) select * from t": "with t as (select * from X AS t) select * from t",
+    "with a as (select 1), t as (select * from a) select * from t join db.t using (a)": (
+        "with a as (select 1), t as (select * from a) select * from t join X AS t using (a)"
+    ),
+    "select * from t timestamp as of '2024-01-01' where a = 1": "select * from X AS t where a = 1",
+    "select * from t version as of 20240101 as v join t for system_time as of current_timestamp() w": (
+        "select * from X as v join X w"
+    ),
+    "select * from t timestamp as of date '2024-01-01'": "select * from X AS t",
+    "select * from hudi_query_timeline('t', true) q, hudi_query_timeline('u')": (
+        "select * from X q, X AS hudi_query_timeline"
+    ),
+    "select 1 union all select a from u where b in (select b from t)": (
+        "select 1 union all select a from u where b in (select b from X AS t)"
+    ),
+    "values (1)": "values (1)",
+    "from t select a": "from X AS t select a",
+    "select * from t lateral view explode(a) e as b": "select * from X AS t lateral view explode(a) e as b",
+}
+
+
+@pytest.mark.parametrize("query", CASES)
+def test_tables_are_found(query):
+    assert swapped(query) == CASES[query]
+
+
+def test_times_and_arguments():
+    found = find_references(
+        "select * from a timestamp as of '2024', b version as of 3, hudi_table_changes('t', 'cdc', 1)"
+    )
+    assert [(r.name, r.as_of, r.version, r.arguments) for r in found] == [
+        (("a",), "'2024'", None, None),
+        (("b",), None, "3", None),
+        (("hudi_table_changes",), None, None, ("t", "cdc", "1")),
+    ]
+    with pytest.raises(SqlSyntaxError, match="literals"):
+        find_references("select * from hudi_table_changes(t)")
+
+
+def test_what_is_not_understood_is_left_to_spark():
+    assert find_references("select from where") is None

@@ -1,0 +1,63 @@
+"""Properties in SQL's spelling, and small changes of texts."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("sqlglot")
+
+from pyhudi.config.enums import TableType
+from pyhudi.errors import InvalidOptionError
+from pyhudi.sql.properties import MARK, registered_properties, shown_properties, table_options
+from pyhudi.sql.rewriting import source_alias, unqualified
+
+
+def test_properties_become_options():
+    given = {
+        "primaryKey": "a, b",
+        "TYPE": "MOR",
+        "preCombineField": "ts",
+        "hoodie.keep.max.commits": "7",
+        "comment": "x",
+        MARK + "location": "/p",
+    }
+    assert table_options(given) == {
+        "hoodie.datasource.write.recordkey.field": "a,b",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.keep.max.commits": "7",
+    }
+    with pytest.raises(InvalidOptionError, match="cow, mor"):
+        table_options({"type": "row"})
+
+
+def test_properties_are_shown():
+    given = {"primaryKey": "id", MARK + "location": "/p"}
+    shown = shown_properties(given, TableType.MERGE_ON_READ, "/p")
+    assert shown == {"path": "/p", "primaryKey": "id", "type": "mor"}
+    assert registered_properties(["a", "b"], ["ts"], TableType.COPY_ON_WRITE) == {
+        "type": "cow",
+        "primaryKey": "a,b",
+        "preCombineField": "ts",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("t.a = 1 and b = 't.a' or T.c is null", "a = 1 and b = 't.a' or c is null"),
+        ("s.t.a = `t`.b", "s.t.a = b"),
+        ("a in (select t.a from u)", None),
+        ("'select' = t.a", "'select' = a"),
+    ],
+)
+def test_the_tables_name_is_taken_off(text, plain):
+    assert unqualified(text, "t") == plain
+
+
+@pytest.mark.parametrize(
+    ("source", "alias"),
+    [("s", "s"), ("db.s", "s"), ("(select 1) as x", "x"), ("db.s y", "y"), ("(values (1)) as v(id)", None)],
+)
+def test_the_alias_of_a_source(source, alias):
+    assert source_alias(source) == alias

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from pyhudi.errors import LockError, NotFoundError
+from pyhudi.storage import FolderLock, InProcessLock, LocalStorage, Lock, host_lock, open_storage
+from pyhudi.storage.local_locks import DeferredReleaseLock
+
+
+@pytest.fixture(params=["folder", "process"])
+def locks(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Lock, Lock]:
+    if request.param == "folder":
+        storage = LocalStorage(tmp_path)
+        return FolderLock(storage, "", timeout=0.05), FolderLock(storage, "", timeout=0.05)
+    name = str(uuid4())
+    return InProcessLock(name, timeout=0.05), InProcessLock(name, timeout=0.05)
+
+
+def test_exclusion(locks: tuple[Lock, Lock]) -> None:
+    one, other = locks
+    assert isinstance(one, Lock)
+    with one:
+        assert not other.acquire(0)
+        begun = time.monotonic()
+        assert not other.acquire(0.05)
+        assert time.monotonic() - begun >= 0.05
+        with pytest.raises(LockError, match=r"0\.05 s"), other:
+            pass
+    assert other.acquire(0)
+    other.release()
+    other.release()
+    assert one.acquire(0)
+    one.release()
+
+
+def test_freed_when_the_block_fails(locks: tuple[Lock, Lock]) -> None:
+    one, other = locks
+    with pytest.raises(ZeroDivisionError), one:
+        raise ZeroDivisionError
+    assert other.acquire(0)
+    other.release()
+
+
+def test_threads_take_turns(locks: tuple[Lock, Lock]) -> None:
+    inside, most, turns = 0, 0, []
+
+    def work(lock: Lock) -> None:
+        nonlocal inside, most
+        for _ in range(20):
+            while not lock.acquire(5):
+                pass
+            inside += 1
+            most = max(most, inside)
+            time.sleep(0.0005)
+            inside -= 1
+            turns.append(1)
+            lock.release()
+
+    threads = [threading.Thread(target=work, args=(lock,)) for lock in (*locks, locks[0])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (most, len(turns)) == (1, 60)
+
+
+def test_conditional_replacement_works_under_the_host_lock(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    storage.write(".hoodie/f", b"1")
+    with host_lock(storage):
+        found = storage.stat(".hoodie/f")
+        assert found is not None
+        storage.replace(".hoodie/f", b"2", found.version)
+    assert storage.read(".hoodie/f") == b"2"
+
+
+def test_a_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError):
+        host_lock(open_storage(tmp_path), "nope").acquire(0)
+
+
+def test_who_takes_a_lingering_lock_again_goes_on_holding_it() -> None:
+    """Without waiting for the moment at which it would have been given back; others still wait for that."""
+    name = str(uuid4())
+    lock, other = DeferredReleaseLock(InProcessLock(name)), InProcessLock(name)
+    begun = time.monotonic()
+    with lock:
+        lock.keep_until(begun + 0.5)
+    with lock:
+        assert time.monotonic() - begun < 0.4
+        assert not other.acquire(0)
+    assert not other.acquire(0)
+    assert other.acquire(5)
+    assert time.monotonic() - begun >= 0.5
+    other.release()
+
+
+def test_a_lingering_lock_that_was_lost_is_taken_anew() -> None:
+    name = str(uuid4())
+    inner, other = InProcessLock(name), InProcessLock(name)
+    lock = DeferredReleaseLock(inner)
+    with lock:
+        lock.keep_until(time.monotonic() + 0.5)
+    inner.release()  # as a lease that runs out
+    with other:
+        threading.Timer(0.05, other.release).start()
+        with lock:
+            assert inner.held
+    assert not inner.held or other.acquire(5)

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.errors import CorruptInstantError, NotFoundError
+from pyhudi.storage import Storage, open_storage
+from pyhudi.timeline import LAYOUT_1, LAYOUT_2, Layout, decode_commit
+from pyhudi.timeline.archive.archived_timeline import HISTORY_SCHEMA, archived_completions, read_history
+from tests.golden.expected import unpack
+
+HISTORY = {
+    "v6_cow_archived_replace": (LAYOUT_1, 10),
+    "v6_to_v9_cow": (LAYOUT_2, 6),
+    "v8_mor_rollback_lsm": (LAYOUT_2, 5),
+    "v9_mor_compaction_lsm": (LAYOUT_2, 7),
+}
+
+
+@pytest.fixture(params=HISTORY)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Storage, Layout, int]:
+    layout, rows = HISTORY[request.param]
+    return open_storage(unpack(request.param, tmp_path).path.as_uri()), layout, rows
+
+
+def test_all_of_it(table: tuple[Storage, Layout, int]):
+    storage, layout, rows = table
+    history = read_history(storage, layout)
+    assert history.schema == HISTORY_SCHEMA
+    assert history.num_rows == rows
+    requested = history["requested"].to_pylist()
+    assert requested == sorted(set(requested))
+    assert history["metadata"].null_count == 0
+    assert history["completion"].null_count == (rows if layout.version == 1 else 0)
+    for row in history.to_pylist():
+        if row["action"] in ("commit", "deltacommit", "replacecommit"):
+            metadata = decode_commit(row["metadata"])
+            assert metadata.schema_json
+            assert metadata.stats.num_rows
+            assert (metadata.replaced is not None) == (row["action"] == "replacecommit")
+            assert (row["plan"] is not None) == (metadata.operation == "COMPACT")
+
+
+def test_a_part_of_it(table: tuple[Storage, Layout, int]):
+    storage, layout, rows = table
+    whole = read_history(storage, layout, metadata=False)
+    assert whole["metadata"].null_count == rows
+    requested = whole["requested"].to_pylist()
+    part = read_history(storage, layout, after=requested[1], up_to=requested[3], metadata=False)
+    assert part["requested"].to_pylist() == requested[2:4]
+    assert read_history(storage, layout, after=requested[-1]).num_rows == 0
+
+
+def test_completion_times(table: tuple[Storage, Layout, int]):
+    storage, layout, _ = table
+    history = read_history(storage, layout, metadata=False)
+    known = dict(zip(history["requested"].to_pylist(), history["completion"].to_pylist(), strict=True))
+    wanted = [*[*known][:3], "20000101000000000"]
+    expected = {} if layout.version == 1 else {i: known[i] for i in wanted[:3]}
+    assert archived_completions(storage, layout, wanted) == expected
+    assert archived_completions(storage, layout, []) == {}
+
+
+@pytest.mark.parametrize("layout", [LAYOUT_1, LAYOUT_2])
+def test_without_an_archive(tmp_path: Path, layout: Layout):
+    assert read_history(open_storage(tmp_path), layout) == HISTORY_SCHEMA.empty_table()
+
+
+@pytest.fixture
+def lsm(tmp_path: Path) -> Storage:
+    return open_storage(unpack("v8_mor_rollback_lsm", tmp_path).path.as_uri())
+
+
+def test_files_that_the_manifest_does_not_name_are_garbage(lsm: Storage):
+    version = lsm.read(f"{LAYOUT_2.history}/_version_").decode()
+    files = json.loads(lsm.read(f"{LAYOUT_2.history}/manifest_{version}"))["files"]
+    lsm.write(f"{LAYOUT_2.history}/manifest_9", json.dumps({"files": files[:1]}).encode())
+    lsm.write(f"{LAYOUT_2.history}/_version_", b"9")
+    assert read_history(lsm, LAYOUT_2).num_rows == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"{}", b'{"files": [1]}', b"[]"])
+def test_a_broken_manifest(lsm: Storage, content: bytes):
+    version = lsm.read(f"{LAYOUT_2.history}/_version_").decode()
+    lsm.write(f"{LAYOUT_2.history}/manifest_{version}", content)
+    with pytest.raises(CorruptInstantError, match=f"manifest_{version}"):
+        read_history(lsm, LAYOUT_2)
+
+
+def test_a_broken_archive_file(lsm: Storage):
+    name = next(p for p in lsm.list(LAYOUT_2.history)["path"].to_pylist() if p.endswith(".parquet"))
+    lsm.write(name, b"PAR1nonsense")
+    with pytest.raises(CorruptInstantError, match=r"no parquet file"):
+        read_history(lsm, LAYOUT_2)
+
+
+def test_an_archive_file_with_other_bytes(lsm: Storage):
+    name = next(p for p in lsm.list(LAYOUT_2.history)["path"].to_pylist() if p.endswith(".parquet"))
+    whole = lsm.read(name)
+    told = 0
+    for at in range(0, len(whole), 23):
+        lsm.write(name, whole[:at] + bytes((whole[at] ^ 0x80,)) + whole[at + 1 :])
+        try:
+            read_history(lsm, LAYOUT_2, metadata=False)
+        except CorruptInstantError:
+            told += 1
+    assert told > 20
+
+
+class Racing:
+    """A storage in which another writer replaces the manifest right after it was read for the first time."""
+
+    def __init__(self, inner: Storage, times: int) -> None:
+        self._inner = inner
+        self._left = times
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def open_input(self, path: str) -> Any:
+        if self._left:
+            self._left -= 1
+            raise NotFoundError(path)
+        return self._inner.open_input(path)
+
+
+def test_files_that_go_while_we_read(lsm: Storage):
+    racing: Any = Racing(lsm, 3)
+    assert read_history(racing, LAYOUT_2).num_rows == 5
+    racing = Racing(lsm, 1000)
+    with pytest.raises(NotFoundError):
+        read_history(racing, LAYOUT_2)
+
+
+def test_an_instant_that_was_archived_twice(tmp_path: Path):
+    storage = open_storage(unpack("v6_cow_archived_replace", tmp_path).path.as_uri())
+    first = next(p for p in storage.list(LAYOUT_1.history)["path"].to_pylist() if ".archive.1_" in p)
+    storage.write(first.replace(".archive.1_", ".archive.7_"), storage.read(first))
+    assert read_history(storage, LAYOUT_1).num_rows == 10
+
+
+def test_a_broken_v6_archive(tmp_path: Path):
+    storage = open_storage(unpack("v6_cow_archived_replace", tmp_path).path.as_uri())
+    path = f"{LAYOUT_1.history}/.commits_.archive.8_1-0-1"
+    storage.write(path, b"#HUDI#cut off")
+    assert read_history(storage, LAYOUT_1).num_rows == 10  # a block cut off by a dying writer is no block
+    storage.write(path, b"nonsense")
+    with pytest.raises(CorruptInstantError, match="archive"):
+        read_history(storage, LAYOUT_1)
+
+
+def test_types(lsm: Storage):
+    assert pa.types.is_binary(read_history(lsm, LAYOUT_2)["plan"].type)

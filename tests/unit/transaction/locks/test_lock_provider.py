@@ -1,0 +1,474 @@
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from pyhudi.errors import AlreadyExistsError, InvalidOptionError, LockError, PreconditionFailedError, StorageError
+from pyhudi.storage import FolderLock, InProcessLock, LocalStorage, Storage, open_storage
+from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
+from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.locks.lock_holder import Holder
+from pyhudi.transaction.locks.lock_provider import LocalLockProvider, LockProvider, LockRetryPolicy
+from pyhudi.transaction.locks.storage_based_lock import LOCK_PATH, Lease, StorageBasedLockProvider
+from tests.unit.transaction.lock_suite import QUICK, LockProviderTests, Owners
+
+LOCK_FILE = ".hoodie/lock"
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(tmp_path)
+
+
+class TestInProcess(LockProviderTests):
+    @pytest.fixture
+    def owners(self) -> Owners:
+        name = str(uuid4())
+        return lambda: LocalLockProvider(InProcessLock(name), name, QUICK)
+
+
+class TestHost(LockProviderTests):
+    @pytest.fixture
+    def owners(self, tmp_path: Path) -> Owners:
+        return lambda: LocalLockProvider(FolderLock(LocalStorage(tmp_path), ""), "t", QUICK)
+
+
+class TestFile(LockProviderTests):
+    @pytest.fixture
+    def owners(self, storage: Storage) -> Owners:
+        return lambda: FileSystemBasedLockProvider(storage, retry_policy=QUICK)
+
+
+class TestExpiringFile(LockProviderTests):
+    @pytest.fixture
+    def owners(self, storage: Storage) -> Owners:
+        return lambda: FileSystemBasedLockProvider(storage, expire_ms=60_000, retry_policy=QUICK)
+
+
+class TestLease(LockProviderTests):
+    @pytest.fixture
+    def owners(self, storage: Storage) -> Owners:
+        return lambda: StorageBasedLockProvider(storage, retry_policy=QUICK)
+
+
+class TestLeaseInObjectStore(LockProviderTests):
+    @pytest.fixture
+    def owners(self) -> Owners:
+        pytest.importorskip("obstore")
+        storage = open_storage(f"memory://{uuid4()}/t")
+        return lambda: StorageBasedLockProvider(storage, retry_policy=QUICK)
+
+
+class TestRenewedLease(LockProviderTests):
+    @pytest.fixture
+    def owners(self, storage: Storage) -> Owners:
+        return lambda: StorageBasedLockProvider(storage, validity_s=60, renew_s=0.005, retry_policy=QUICK)
+
+
+# -- the lock file -----------------------------------------------------------------------------------------------------
+
+
+def test_the_file_is_there_while_the_lock_is_held(storage: Storage) -> None:
+    with FileSystemBasedLockProvider(storage) as lock:
+        text = json.loads(storage.read(LOCK_FILE))
+        assert str(os.getpid()) in text["lockThreadName"]
+        assert LOCK_FILE in lock.describe()
+        assert str(os.getpid()) in lock.describe()
+    assert not storage.exists(LOCK_FILE)
+
+
+def test_a_file_of_somebody_else_is_respected(storage: Storage) -> None:
+    storage.create(LOCK_FILE, b"written by a JVM")
+    lock = FileSystemBasedLockProvider(storage, retry_policy=QUICK)
+    with pytest.raises(LockError, match="written by a JVM"), lock:
+        pass
+    assert storage.read(LOCK_FILE) == b"written by a JVM"
+
+
+def test_a_file_that_expired_is_taken_over(storage: Storage, tmp_path: Path) -> None:
+    storage.create(LOCK_FILE, b"old")
+    os.utime(tmp_path / LOCK_FILE, (time.time() - 61, time.time() - 61))
+    assert not FileSystemBasedLockProvider(storage).try_acquire()
+    assert not FileSystemBasedLockProvider(storage, expire_ms=120_000).try_acquire()
+    lock = FileSystemBasedLockProvider(storage, expire_ms=60_000)
+    with lock:
+        assert b"old" not in storage.read(LOCK_FILE)
+    assert not storage.exists(LOCK_FILE)
+
+
+def test_a_file_that_was_taken_over_is_not_removed(storage: Storage) -> None:
+    lock = FileSystemBasedLockProvider(storage)
+    with lock:
+        storage.write(LOCK_FILE, b"somebody else's")
+        with pytest.raises(LockError, match="not held"):
+            lock.ensure_held()
+    assert storage.read(LOCK_FILE) == b"somebody else's"
+
+
+def test_file_whose_answer_was_lost(storage: Storage) -> None:
+    lock = FileSystemBasedLockProvider(FaultyStorage(storage, [Fault("create", 1, "after")]))
+    assert lock.try_acquire()
+    lost = FileSystemBasedLockProvider(FaultyStorage(storage, [Fault("delete", 1)]))
+    lock.release()
+    with lost:
+        pass  # the release fails, and that is no failure of what was done
+    assert storage.exists(LOCK_FILE)
+    storage.delete(LOCK_FILE)
+    broken = FileSystemBasedLockProvider(FaultyStorage(storage, [Fault("create", 1)]))
+    with pytest.raises(StorageError):
+        broken.try_acquire()
+    assert not broken.held
+
+
+def test_a_lock_file_is_known_again_when_its_create_was_sent_twice(storage: Storage) -> None:
+    faulty = FaultyStorage(storage, [Fault("create", 1, "after", AlreadyExistsError)])
+    lock = FileSystemBasedLockProvider(faulty, retry_policy=QUICK)
+    assert lock.try_acquire()
+    assert not FileSystemBasedLockProvider(storage).try_acquire()
+    lock.release()
+    assert not storage.exists(LOCK_FILE)
+    # the look at what is there may fail, too; then the next try knows it
+    faults = [Fault("create", 1, "after", AlreadyExistsError), Fault("read", 1)]
+    lock = FileSystemBasedLockProvider(FaultyStorage(storage, faults))
+    with pytest.raises(StorageError):
+        lock.try_acquire()
+    assert lock.try_acquire()
+
+
+@pytest.mark.parametrize("expire_ms", [0, 60_000])
+def test_a_lock_file_that_could_not_be_given_back_is_taken_over(storage: Storage, expire_ms: int) -> None:
+    """The process that has made it lives on, so nobody takes it for dead."""
+    faulty = FaultyStorage(storage, [Fault("delete", 1)])
+    with FileSystemBasedLockProvider(faulty):
+        pass
+    assert storage.exists(LOCK_FILE)
+    with FileSystemBasedLockProvider(storage, expire_ms=expire_ms, retry_policy=QUICK) as lock:
+        lock.ensure_held()
+        assert not FileSystemBasedLockProvider(storage, retry_policy=QUICK).try_acquire()
+    faults = [Fault("create", 1, "after"), Fault("read", 1)]
+    lost = FileSystemBasedLockProvider(FaultyStorage(storage, faults))
+    with pytest.raises(StorageError):
+        lost.try_acquire()
+    with FileSystemBasedLockProvider(storage, expire_ms=expire_ms, retry_policy=QUICK):
+        assert not lost.try_acquire(), "somebody else has it by now"
+    assert lost.try_acquire()
+    lost.release()
+
+
+def _take(root: str, provider: str) -> None:
+    assert make_lock_provider(open_storage(root), {"hoodie.write.lock.provider": provider}).try_acquire()
+    os._exit(0)
+
+
+def _left_by_a_dead_process(storage: Storage, provider: str) -> None:
+    process = multiprocessing.get_context("fork").Process(target=_take, args=(storage.root, provider))
+    process.start()
+    process.join()
+
+
+@pytest.mark.parametrize(
+    ("provider", "path"), [("FileSystemBasedLockProvider", LOCK_FILE), ("StorageBasedLockProvider", LOCK_PATH)]
+)
+class TestDeadHolders:
+    def lock(self, storage: Storage, provider: str) -> LockProvider:
+        return make_lock_provider(storage, {"hoodie.write.lock.provider": provider})
+
+    def test_what_a_dead_process_of_this_machine_left_is_taken_over(
+        self, storage: Storage, provider: str, path: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        _left_by_a_dead_process(storage, provider)
+        assert storage.exists(path)
+        one, other = self.lock(storage, provider), self.lock(storage, provider)
+        assert one.try_acquire()
+        assert "taking over" in caplog.text
+        assert "dead" in caplog.text
+        assert not other.try_acquire()  # that of a living one is not
+        one.release()
+
+    def test_what_is_not_known_to_be_dead_is_left(self, storage: Storage, provider: str, path: str) -> None:
+        _left_by_a_dead_process(storage, provider)
+        mine = Holder.current()
+        text = storage.read(path)
+        found = Holder.parse(text.decode())
+        assert found is not None
+        changes = [
+            (found.kernel, "0" + found.kernel[1:] if found.kernel[0] != "0" else "1" + found.kernel[1:]),
+            (found.kernel, found.kernel + "1"),
+            (f"process {found.pid}, ", f"process {os.getpid()}, "),
+            ("pyhudi on", "somebody on"),
+        ]
+        for old, new in changes:
+            changed = text.replace(old.encode(), new.encode())
+            if str(os.getpid()) in new:
+                changed = changed.replace(f"started {found.started}".encode(), f"started {mine.started}".encode())
+            assert changed != text
+            storage.write(path, changed)
+            assert not self.lock(storage, provider).try_acquire()
+
+    def test_a_number_of_a_process_that_was_given_again(self, storage: Storage, provider: str, path: str) -> None:
+        _left_by_a_dead_process(storage, provider)
+        found = Holder.parse(storage.read(path).decode())
+        assert found is not None
+        storage.write(path, storage.read(path).replace(b"process %d," % found.pid, b"process %d," % os.getpid()))
+        assert self.lock(storage, provider).try_acquire()
+
+
+def test_who_waits_is_told_for_whom(storage: Storage, caplog: pytest.LogCaptureFixture) -> None:
+    with FileSystemBasedLockProvider(storage):
+        other = FileSystemBasedLockProvider(storage, retry_policy=QUICK)
+        with pytest.raises(LockError) as caught, other:
+            pass
+    for text in (caplog.text, str(caught.value)):
+        assert f"process {os.getpid()}" in text
+        assert "there since 20" in text
+        assert "delete the file, or set hoodie.write.lock.filesystem.expire" in text
+    with StorageBasedLockProvider(storage):
+        lease = StorageBasedLockProvider(storage, retry_policy=QUICK)
+        with pytest.raises(LockError, match=f"valid until 20.*process {os.getpid()}.*runs out by itself"), lease:
+            pass
+
+
+# -- the lease ---------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def lease(storage: Storage) -> dict[str, object]:
+    found = json.loads(storage.read(LOCK_PATH))
+    assert isinstance(found, dict)
+    return found
+
+
+def leaser(storage: Storage, clock: Clock) -> StorageBasedLockProvider:
+    return StorageBasedLockProvider(storage, validity_s=300, renew_s=299, retry_policy=QUICK, clock=clock)
+
+
+def test_the_object_is_as_apache_hudi_has_it(storage: Storage) -> None:
+    clock = Clock()
+    one = leaser(storage, clock)
+    with one:
+        held = lease(storage)
+        assert held == {"expired": False, "validUntil": clock.now + 300_000, "owner": held["owner"]}
+        assert storage.read(LOCK_PATH).startswith(b'{"expired":false,"validUntil":1700000300000,"owner":"')
+    assert lease(storage) == {"expired": True, "validUntil": clock.now, "owner": held["owner"]}
+    assert LOCK_PATH == ".hoodie/.locks/table_lock.json"
+
+
+def test_a_lease_of_somebody_else_runs_out(storage: Storage) -> None:
+    clock = Clock()
+    storage.create(LOCK_PATH, Lease(False, clock.now + 1000, "a JVM").encode())
+    one = leaser(storage, clock)
+    assert not one.try_acquire()
+    assert "a JVM" in one.describe()
+    clock.now += 1499
+    assert not one.try_acquire()
+    clock.now += 1
+    assert one.try_acquire()
+    one.release()
+
+
+def test_an_expired_lease_is_free_at_once(storage: Storage) -> None:
+    clock = Clock()
+    storage.create(LOCK_PATH, Lease(True, clock.now + 100_000, "a JVM").encode())
+    with leaser(storage, clock) as one:
+        assert one.held
+
+
+def test_renewal(storage: Storage) -> None:
+    clock = Clock()
+    one = leaser(storage, clock)
+    with one:
+        clock.now += 200_000
+        assert one.renew()
+        assert lease(storage)["validUntil"] == clock.now + 300_000
+        clock.now += 200_000
+        one.ensure_held()
+        clock.now += 99_500
+        with pytest.raises(LockError):
+            one.ensure_held()
+    assert not one.renew()
+
+
+def test_the_thread_renews(storage: Storage) -> None:
+    one = StorageBasedLockProvider(storage, validity_s=60, renew_s=0.02)
+    with one:
+        first, end = lease(storage)["validUntil"], time.monotonic() + 10
+        while lease(storage)["validUntil"] == first:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        one.ensure_held()
+
+
+def test_a_lease_that_was_taken_over_is_lost(storage: Storage, caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    one, other = leaser(storage, clock), leaser(storage, clock)
+    one.try_acquire()
+    clock.now += 300_500
+    assert other.try_acquire()
+    assert not one.held
+    assert not one.renew()
+    one.release()
+    other.ensure_held()
+    assert "lost" in caplog.text
+    other.release()
+    assert one.try_acquire()
+    one.release()
+
+
+@pytest.mark.parametrize("error", [StorageError, PreconditionFailedError])
+def test_answers_that_are_lost(storage: Storage, error: type[StorageError]) -> None:
+    faulty = FaultyStorage(storage, [Fault("replace", nth, "after", error) for nth in (1, 2, 3)])
+    one = leaser(faulty, Clock())
+    assert one.try_acquire()
+    assert one.renew()
+    one.release()
+    assert lease(storage)["expired"] is True
+
+
+def test_requests_that_fail(storage: Storage) -> None:
+    with pytest.raises(StorageError):
+        leaser(FaultyStorage(storage, [Fault("replace", 1)]), Clock()).try_acquire()
+    assert not storage.exists(LOCK_PATH)
+    clock = Clock()
+    one = leaser(FaultyStorage(storage, [Fault("replace", 2), Fault("replace", 3)]), clock)
+    with one:
+        clock.now += 1
+        with pytest.raises(StorageError):
+            one.renew()
+        one.ensure_held()
+    assert lease(storage)["expired"] is False  # given back by nobody, it runs out
+
+
+def test_the_dead_do_not_renew(storage: Storage) -> None:
+    faulty = FaultyStorage(storage, [Fault("replace", 2, error=Killed)])
+    one = StorageBasedLockProvider(faulty, validity_s=2, renew_s=0.01)
+    assert one.try_acquire()
+    other = StorageBasedLockProvider(storage, retry_policy=QUICK)
+    assert not other.try_acquire()
+    assert other.acquire(30)
+    other.release()
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"expired":false}', b'{"expired":0,"validUntil":1,"owner":"x"}'])
+def test_a_lock_object_that_cannot_be_read(storage: Storage, data: bytes) -> None:
+    storage.write(LOCK_PATH, data)
+    one = leaser(storage, Clock())
+    with pytest.raises(LockError, match=r"table_lock\.json"):
+        one.try_acquire()
+    assert "unreadable" in one.describe()
+    assert storage.read(LOCK_PATH) == data
+
+
+# -- from options ------------------------------------------------------------------------------------------------------
+
+LONG = "org.apache.hudi.client.transaction.lock."
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("", LocalLockProvider),
+        ("InProcessLockProvider", LocalLockProvider),
+        (LONG + "InProcessLockProvider", LocalLockProvider),
+        (LONG + "FileSystemBasedLockProvider", FileSystemBasedLockProvider),
+        (LONG + "StorageBasedLockProvider", StorageBasedLockProvider),
+    ],
+)
+def test_chosen_by_class_name(storage: Storage, name: str, kind: type[LockProvider]) -> None:
+    options = {"hoodie.write.lock.provider": name} if name else {}
+    one, other = make_lock_provider(storage, options), make_lock_provider(storage, options)
+    assert isinstance(one, kind)
+    with one:
+        assert not other.try_acquire()
+
+
+def test_unknown_provider(storage: Storage) -> None:
+    options = {"hoodie.write.lock.provider": LONG + "ZookeeperBasedLockProvider"}
+    with pytest.raises(InvalidOptionError, match="StorageBasedLockProvider") as caught:
+        make_lock_provider(storage, options)
+    assert "Zookeeper" in str(caught.value)
+
+
+def test_options_of_the_lock_file(storage: Storage, tmp_path: Path) -> None:
+    options = {
+        "hoodie.write.lock.provider": "FileSystemBasedLockProvider",
+        "hoodie.write.lock.filesystem.path": f"file://{tmp_path}/elsewhere",
+        "hoodie.write.lock.filesystem.expire": "2",
+    }
+    with make_lock_provider(storage, options):
+        assert (tmp_path / "elsewhere/lock").exists()
+    assert not storage.exists(LOCK_FILE)
+    with pytest.raises(InvalidOptionError, match="expire"):
+        make_lock_provider(storage, {**options, "hoodie.write.lock.filesystem.expire": "soon"})
+
+
+def test_options_of_the_lease(storage: Storage) -> None:
+    options = {
+        "hoodie.write.lock.provider": "StorageBasedLockProvider",
+        "hoodie.write.lock.storage.validity.timeout.secs": "40",
+        "hoodie.write.lock.storage.renew.interval.secs": "4",
+    }
+    with make_lock_provider(storage, options):
+        left = lease(storage)["validUntil"]
+        assert isinstance(left, int)
+        assert 39_000 <= left - time.time() * 1000 <= 40_100
+    with pytest.raises(InvalidOptionError, match="renew"):
+        make_lock_provider(storage, {**options, "hoodie.write.lock.storage.renew.interval.secs": "40"})
+
+
+SEVERAL = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+
+
+@pytest.mark.parametrize(
+    ("uri", "options", "kind"),
+    [
+        ("s3://bucket/t", SEVERAL, StorageBasedLockProvider),
+        ("gs://bucket/t", SEVERAL, StorageBasedLockProvider),
+        ("abfss://c@account.dfs.core.windows.net/t", SEVERAL, StorageBasedLockProvider),
+        ("s3://bucket/t", {}, LocalLockProvider),
+        ("memory://common-lock/t", SEVERAL, LocalLockProvider),
+    ],
+)
+def test_several_writers_of_an_object_store_have_a_lock_in_common(
+    uri: str, options: dict[str, str], kind: type[LockProvider]
+) -> None:
+    pytest.importorskip("obstore")
+    assert type(make_lock_provider(FaultyStorage(open_storage(uri)), options)) is kind
+
+
+def test_patience_from_options() -> None:
+    assert LockRetryPolicy.of({}) == LockRetryPolicy(60.0, 51, 5.0, 1.0)
+    given = {"hoodie.write.lock.wait_time_ms": "100", "hoodie.write.lock.client.num_retries": "0"}
+    assert LockRetryPolicy.of(given) == LockRetryPolicy(0.1, 1, 5.0, 1.0)
+
+
+# -- many processes ----------------------------------------------------------------------------------------------------
+
+
+def _count(root: str, provider: str, rounds: int) -> None:
+    options = {"hoodie.write.lock.provider": provider, "hoodie.write.lock.wait_time_ms_between_retry": "10"}
+    storage = open_storage(root)
+    for _ in range(rounds):
+        with make_lock_provider(storage, options):
+            storage.write("counter", b"%d" % (int(storage.read("counter")) + 1))
+
+
+@pytest.mark.parametrize("provider", ["", "FileSystemBasedLockProvider", "StorageBasedLockProvider"])
+def test_processes_count(storage: Storage, tmp_path: Path, provider: str) -> None:
+    storage.write("counter", b"0")
+    with multiprocessing.get_context("fork").Pool(3) as pool:
+        pool.starmap(_count, [(str(tmp_path), provider, 10)] * 3)
+    assert storage.read("counter") == b"30"

@@ -1,0 +1,359 @@
+"""Actors that work on one table in an order that a seed decides: each operation on the storage is a point where one may
+be paused, killed, or answered wrongly.
+
+Everything is in this process's memory and nothing waits for a clock, so a second has room for dozens of schedules.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import io
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from pyhudi.errors import (
+    AlreadyExistsError,
+    LockError,
+    NotFoundError,
+    PreconditionFailedError,
+    StorageError,
+    UnansweredError,
+)
+from pyhudi.storage.fault_injection import Killed
+from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat
+from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
+from pyhudi.transaction.locks.lock_provider import LockProvider
+
+
+class MemoryStorage:
+    """Files in a dict. ``late`` are requests that were given up by who sent them and have not arrived yet."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, tuple[bytes, int, int]] = {}
+        self.late: list[tuple[str, bytes]] = []
+        self._version = 0
+
+    root = "memory://simulated"
+
+    def uri(self, path: str = "") -> str:
+        return f"{self.root}/{path}"
+
+    def read(self, path: str) -> bytes:
+        if path not in self.files:
+            raise NotFoundError(f"no file {path!r}")
+        return self.files[path][0]
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self.read(path)[offset : offset + length]
+
+    def write(self, path: str, data: bytes) -> None:
+        self._version += 1
+        self.files[path] = (bytes(data), time.time_ns() // 1_000_000, self._version)
+
+    def create(self, path: str, data: bytes) -> None:
+        if path in self.files:
+            raise AlreadyExistsError(f"file {path!r} exists already")
+        self.write(path, data)
+
+    def replace(self, path: str, data: bytes, version: str | None) -> str:
+        found = self.stat(path)
+        if (None if found is None else found.version) != version:
+            raise PreconditionFailedError(f"{path!r} was changed")
+        self.write(path, data)
+        return str(self._version)
+
+    def stat(self, path: str) -> FileStat | None:
+        if path not in self.files:
+            return None
+        data, mtime, version = self.files[path]
+        return FileStat(path, len(data), mtime, str(version))
+
+    def exists(self, path: str) -> bool:
+        return path in self.files
+
+    def list(self, path: str = "", *, recursive: bool = False) -> pa.Table:
+        prefix = f"{path}/" if path else ""
+        rows = [
+            (name, len(data), mtime)
+            for name, (data, mtime, _) in self.files.items()
+            if name.startswith(prefix) and (recursive or "/" not in name[len(prefix) :])
+        ]
+        columns = list(zip(*rows, strict=True)) if rows else [(), (), ()]
+        return pa.table([pa.array(c, f.type) for c, f in zip(columns, LISTING_SCHEMA, strict=True)], LISTING_SCHEMA)
+
+    def list_dirs(self, path: str = "") -> builtins.list[str]:
+        prefix = f"{path}/" if path else ""
+        rest = (name[len(prefix) :] for name in self.files if name.startswith(prefix))
+        return sorted({name.split("/")[0] for name in rest if "/" in name})
+
+    def make_dirs(self, path: str) -> None:
+        pass
+
+    def delete(self, path: str) -> bool:
+        return self.files.pop(path, None) is not None
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.delete(path)
+
+    def delete_tree(self, path: str) -> None:
+        self.delete_many([name for name in self.files if name.startswith(f"{path}/")])
+
+    def open_input(self, path: str) -> Any:
+        return pa.BufferReader(self.read(path))
+
+    @contextlib.contextmanager
+    def open_output(self, path: str) -> Iterator[BinaryIO]:
+        sink = io.BytesIO()
+        yield sink
+        self.write(path, sink.getvalue())
+
+    def arrive(self) -> None:
+        """One late request arrives; it may be refused, and nobody hears of that."""
+        path, data = self.late.pop(0)
+        with contextlib.suppress(AlreadyExistsError):
+            self.create(path, data)
+
+
+CHANGES = ("write", "create", "replace", "delete", "delete_many", "delete_tree", "open_output")
+FAULTS = ("killed before", "killed after", "refused", "unanswered", "lost answer", "sent twice", "late")
+"""``refused``: not done, and said so. ``unanswered``: not done, no answer. ``lost answer``: done, no answer. ``sent
+twice``: done, and a create is answered that the file is there. ``late``: no answer, and a create is done later."""
+
+
+@dataclass
+class Actor:
+    """A process. ``fault`` strikes at its operation of that number, counted from 1."""
+
+    name: str
+    world: World
+    work: Callable[[Any], object]
+    fault: tuple[int, str] | None = None
+    outcome: Any = None
+    waits_for: SimulatedLock | None = None
+    done: bool = False
+    dead: bool = False
+    operations: list[str] = field(default_factory=list)
+    turn: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def run(self) -> None:
+        self.turn.acquire()
+        try:
+            self.outcome = self.work(ActorStorage(self))
+        except Killed:
+            self.outcome = "killed"
+        except BaseException as error:
+            self.outcome = error
+        self.done = True
+        self.world.hand_over(self)
+
+
+class World:
+    """Runs actors one at a time, and changes from one to another as the seed says."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.storage = MemoryStorage()
+        self.actors: list[Actor] = []
+        self.restless = self.random.choice((0.02, 0.1, 0.3))
+        self.ages = self.random.random() < 0.5
+        self.steals = self.random.random() < 0.3
+        self.holder: SimulatedLock | None = None
+        self.lock_files = self.random.random() < 0.3
+        self.owners: dict[str, Actor] = {}
+        self.trace: list[str] = []
+        self._over = threading.Semaphore(0)
+
+    def run(self) -> None:
+        """All actors until they are done or dead."""
+        threads = [threading.Thread(target=actor.run, daemon=True) for actor in self.actors]
+        for thread in threads:
+            thread.start()
+        self.random.choice(self.actors).turn.release()
+        if not self._over.acquire(timeout=600):  # a loaded machine may stand still for a minute
+            raise AssertionError("the actors wait for each other")
+        for thread in threads:
+            thread.join()
+
+    def step(self, actor: Actor) -> None:
+        """An actor is about to do something: another one may go first."""
+        if self.storage.late and self.random.random() < 0.05:
+            self.storage.arrive()
+        if self.random.random() < self.restless:
+            self.pause(actor)
+
+    def pause(self, actor: Actor) -> None:
+        """Let another one go on, if there is one that can; an actor may sleep for so long that it seems dead."""
+        if self.ages and self.random.random() < 0.5:
+            age_heartbeats(self.storage)
+        ready = self._ready(actor)
+        if ready:
+            self.random.choice(ready).turn.release()
+            actor.turn.acquire()
+
+    def hand_over(self, actor: Actor) -> None:
+        """An actor is done."""
+        ready = self._ready(actor)
+        (self.random.choice(ready).turn if ready else self._over).release()
+
+    def _ready(self, actor: Actor) -> list[Actor]:
+        return [
+            a
+            for a in self.actors
+            if a is not actor and not a.done and (a.waits_for is None or self.holder is None or self.may_steal())
+        ]
+
+    def may_steal(self) -> bool:
+        """Whether the lease of who has the lock may run out now. It is looked at right before the publication, so not
+        there."""
+        return self.steals and self.holder is not None and not self.holder.publishes
+
+
+def age_heartbeats(storage: MemoryStorage) -> None:
+    """Make all writers seem dead."""
+    for path, (data, _, version) in list(storage.files.items()):
+        if path.startswith(".hoodie/.heartbeat/"):
+            storage.files[path] = (data, 0, version)
+
+
+class SimulatedLock(LockProvider):
+    """The table's lock: gone with the process that has it, and, in a world that ``steals``, a lease that runs out."""
+
+    def __init__(self, actor: Actor) -> None:
+        super().__init__()
+        self._actor = actor
+        self._world = actor.world
+        self.publishes = False
+
+    @property
+    def held(self) -> bool:
+        return self._world.holder is self
+
+    def try_acquire(self) -> bool:
+        world = self._world
+        if world.holder is not None and world.may_steal() and world.random.random() < 0.3:
+            world.holder = None
+        if world.holder is None:
+            world.holder = self
+        return world.holder is self
+
+    def ensure_held(self) -> None:
+        super().ensure_held()
+        self.publishes = True
+
+    def __enter__(self) -> SimulatedLock:
+        if self._actor.dead:
+            raise Killed("a dead process takes no lock")
+        self._world.step(self._actor)
+        for _ in range(10_000):
+            if self.try_acquire():
+                self._actor.waits_for = None
+                return self
+            self._actor.waits_for = self._world.holder
+            self._world.pause(self._actor)
+        raise LockError("the lock is never given back")
+
+    def release(self) -> None:
+        self.publishes = False
+        if self._world.holder is self:
+            self._world.holder = None
+
+
+class SimulatedLockFile(FileSystemBasedLockProvider):
+    """The lock that is a file, with all that may happen to it; who waits lets others go on."""
+
+    def __init__(self, actor: Actor) -> None:
+        super().__init__(ActorStorage(actor))  # type: ignore[arg-type]
+        self._actor = actor
+        actor.world.owners[self._owner] = actor
+
+    def __enter__(self) -> SimulatedLockFile:
+        for _ in range(10_000):
+            if self.try_acquire():
+                return self
+            self._actor.world.pause(self._actor)
+        raise LockError("the lock is never given back")
+
+
+def make_lock(actor: Actor) -> LockProvider:
+    """The lock of the world that the actor lives in."""
+    return SimulatedLockFile(actor) if actor.world.lock_files else SimulatedLock(actor)
+
+
+def is_of_the_dead(world: World, says: str) -> bool:
+    """Whether the process that a lock file names has ended."""
+    return any(owner in says and (actor.dead or actor.done) for owner, actor in world.owners.items())
+
+
+class ActorStorage:
+    """The storage as one actor sees it."""
+
+    def __init__(self, actor: Actor) -> None:
+        self.actor = actor
+        self.inner = actor.world.storage
+        self.root = self.inner.root
+
+    def __getattr__(self, name: str) -> Any:
+        operation = getattr(self.inner, name)
+        if name == "uri":
+            return operation
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._call(name, operation, *args, **kwargs)
+
+        return call
+
+    def open_output(self, path: str) -> AbstractContextManager[BinaryIO]:
+        @contextlib.contextmanager
+        def streamed() -> Iterator[BinaryIO]:
+            sink = io.BytesIO()
+            yield sink
+            self._call("open_output", self.inner.write, path, sink.getvalue())
+
+        return streamed()
+
+    def _call(self, name: str, operation: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        actor = self.actor
+        if actor.dead:
+            raise Killed(f"{name} of a dead process")
+        actor.world.step(actor)
+        what = args[0] if args and isinstance(args[0], str) else ""
+        actor.operations.append(f"{name} {what}")
+        if name in CHANGES:
+            actor.world.trace.append(f"{actor.name}: {actor.operations[-1]}")
+        if actor.fault is None or actor.fault[0] != len(actor.operations):
+            return operation(*args, **kwargs)
+        return self._struck(name, what, lambda: operation(*args, **kwargs), args)
+
+    def _struck(self, name: str, path: str, operation: Callable[[], Any], args: tuple[Any, ...]) -> Any:
+        assert self.actor.fault is not None
+        fault = self.actor.fault[1]
+        if name not in CHANGES and fault not in ("killed before", "killed after"):
+            raise UnansweredError(f"{name} {path!r} has no answer")
+        match fault:
+            case "killed before":
+                self.actor.dead = True
+                raise Killed(f"before {name} {path!r}")
+            case "killed after":
+                operation()
+                self.actor.dead = True
+                raise Killed(f"after {name} {path!r}")
+            case "refused":
+                raise StorageError(f"{name} {path!r} is refused")
+            case "lost answer":
+                operation()
+            case "sent twice":
+                operation()
+                if name == "create":
+                    raise AlreadyExistsError(f"{path!r} exists already")
+            case "late" if name == "create":
+                self.inner.late.append((path, args[1]))
+        raise UnansweredError(f"{name} {path!r} has no answer")

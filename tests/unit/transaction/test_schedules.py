@@ -1,0 +1,431 @@
+"""Two writers and a service, each paused, killed or answered wrongly at any operation on the storage, in any order.
+
+Rows are texts in files of JSON, so that a lost row is seen as a reader would see it. What a writer was told decides
+what must be true when all is over and another writer has come by: a committed row is there once, a failed one is not,
+and what was killed or is not known is there whole or not at all.
+
+``PYHUDI_EXAMPLES=100 make unit`` plays fifteen thousand schedules.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.errors import CommitStateUnknownError
+from pyhudi.format.file_names import base_file_name, log_file_name
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.storage import join_path
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.view import file_group_state, file_listing
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, write_stats
+from pyhudi.timeline.action_metadata import RollbackPlan, decode_record, encode_record
+from pyhudi.timeline.heartbeat import Heartbeat
+from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.timeline.markers import IOType
+from pyhudi.transaction import planned_transaction, transaction
+from pyhudi.transaction.commit_outcome import Committed
+from pyhudi.transaction.conflict_resolution import pending_clustering_groups, pending_compaction_groups
+from pyhudi.transaction.locks import file_system_lock
+from pyhudi.transaction.plan_basis import PlanBasis
+from pyhudi.transaction.planned_transaction import PlannedTransaction
+from pyhudi.transaction.rollback.rollback_failed import newest
+from pyhudi.transaction.transaction import Transaction
+from pyhudi.write.handles.marked_file import MarkedFile
+from pyhudi.write.log_settings import log_slices
+from tests.properties import examples
+from tests.unit.transaction.simulation import (
+    FAULTS,
+    Actor,
+    ActorStorage,
+    MemoryStorage,
+    World,
+    age_heartbeats,
+    is_of_the_dead,
+    make_lock,
+)
+from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, SCHEMA, active, make_table
+
+PARTITION, GROUP = "p", "00000000-g-0"
+FIRST = "first"
+_EXTRA = {"schema": SCHEMA}
+
+
+class _Serial:
+    """Stands for a thread pool, so that an actor does one thing at a time."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def __enter__(self) -> _Serial:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def map(self, work: Any, *items: Any) -> Iterator[Any]:
+        return map(work, *items)
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for module in (transaction, planned_transaction):
+        monkeypatch.setattr(module, "make_lock_provider", lambda storage, _: make_lock(storage.actor))
+    for module in (file_group_state, file_listing, planned_transaction):
+        monkeypatch.setattr(module, "ThreadPoolExecutor", _Serial)
+    clock = SimpleNamespace(sleep=lambda _: None, monotonic=time.monotonic)
+    monkeypatch.setattr("pyhudi.storage.local_locks.time", clock)
+    monkeypatch.setattr(Heartbeat, "start", Heartbeat.refresh)
+    monkeypatch.setattr(file_system_lock, "dead_holder", None)  # each schedule has its own dead
+    threads = pa.cpu_count()
+    pa.set_cpu_count(1)
+    yield
+    pa.set_cpu_count(threads)
+
+
+def opened(storage: Any) -> Any:
+    config = TableConfig.load(storage)
+    return SimpleNamespace(
+        storage=storage, config=config, active_timeline=lambda: ActiveTimeline.load(storage, config.layout)
+    )
+
+
+def slices_of(client: Any, now: ActiveTimeline) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _view(client, now).latest_slices().to_pylist()
+    return found
+
+
+def _view(client: Any, now: ActiveTimeline) -> FileSystemView:
+    return FileSystemView.load(PinnedTable(client.storage, client.config, now))
+
+
+def rows_of(storage: Any, now: ActiveTimeline, paths: Sequence[str]) -> list[str]:
+    """The rows in files. The names of log files of version 6 do not say who wrote them; their blocks do."""
+    rows: list[str] = []
+    for path in paths:
+        data = storage.read(path)
+        if not data.startswith(b"{"):
+            continue  # a command block
+        content = json.loads(data)
+        if now.timeline.contains_or_before_start(content["instant"]):
+            rows += content["rows"]
+    return rows
+
+
+def paths_in(piece: dict[str, Any]) -> list[str]:
+    return [path for path in (piece["base_path"], *piece["log_paths"]) if path]
+
+
+def visible(storage: Any) -> list[str]:
+    client = opened(storage)
+    now = client.active_timeline()
+    return [row for piece in slices_of(client, now) for row in rows_of(storage, now, paths_in(piece))]
+
+
+class Writer:
+    """Adds a row: to the file group (``update``), in one of its own (``insert``), in place of all (``overwrite``)."""
+
+    def __init__(self, kind: str, row: str, options: dict[str, str], *, logs: bool) -> None:
+        self.kind, self.row, self.options, self.logs = kind, row, options, logs
+        self.replaced: list[str] = []
+        self.instant = ""
+
+    def __call__(self, storage: Any) -> Any:
+        client = opened(storage)
+        now = client.active_timeline()
+        plan, basis = self._plan(client, now), PlanBasis.of(now.timeline)
+        action = "deltacommit" if self.logs else "commit"
+        operation = "UPSERT"
+        if self.kind == "overwrite":
+            action, operation = "replacecommit", "INSERT_OVERWRITE_TABLE"
+        with Transaction.begin(client, action, operation, self.options) as tx:
+            self.instant = tx.instant
+            if PlanBasis.of(tx.timeline) != basis:
+                plan = self._plan(client, tx.active)
+            tx.to_inflight()
+            stats = [self._write(tx, *each) for each in plan]
+            replaced = None
+            if self.kind == "overwrite":
+                replaced = pa.table([[PARTITION] * len(self.replaced), self.replaced], schema=REPLACED_SCHEMA)
+            return tx.commit(CommitMetadata(operation, write_stats(stats), _EXTRA, replaced=replaced))
+
+    def _plan(self, client: Any, now: ActiveTimeline) -> list[tuple[str, str | None, list[str], bool]]:
+        """File groups to be written: id, instant of the slice, the rows that go on, whether to a log file."""
+        pieces = slices_of(client, now)
+        self.replaced = [piece["file_id"] for piece in pieces] if self.kind == "overwrite" else []
+        if self.kind != "update" or not pieces:
+            return [(f"{uuid.uuid4().hex[:6]}-{self.row}-0", None, [], False)]
+        waiting = set(pending_clustering_groups(now)["file_id"].to_pylist())
+        piece = next((p for p in pieces if FIRST in rows_of(client.storage, now, paths_in(p))), pieces[0])
+        if piece["file_id"] in waiting:
+            raise RuntimeError("waits for a clustering")
+        if not self.logs:
+            return [(piece["file_id"], piece["base_instant"], rows_of(client.storage, now, paths_in(piece)), False)]
+        table = pa.Table.from_pylist([piece], schema=_view(client, now).latest_slices().schema)
+        found = log_slices(table, table, pending_compaction_groups(now), named_by_slice=client.config.version < 8)
+        return [(piece["file_id"], found["base_instant"][0].as_py(), [], True)]
+
+    def _write(self, tx: Transaction, file_id: str, base: str | None, before: list[str], log: bool) -> dict[str, Any]:
+        token = new_token()
+        old = tx.config.version < 8
+        name = base_file_name(file_id, token, tx.instant)
+        kind = IOType.CREATE if base is None else IOType.MERGE
+        if log:
+            assert base is not None
+            name = log_file_name(file_id, base if old else tx.instant, 1, token)
+            kind = IOType.APPEND if old else IOType.CREATE
+        announced = MarkedFile(tx.storage, tx.instant, PARTITION, name, kind)
+        tx.storage.write(announced.path, content_of(tx.instant, [*before, self.row]))
+        announced.check()
+        more = {"logVersion": 1, "logOffset": 0, "baseFile": "", "logFiles": [name]} if log else {}
+        return {
+            "fileId": file_id,
+            "path": announced.path,
+            "partitionPath": PARTITION,
+            "numWrites": 1,
+            "prevCommit": base,
+            **more,
+        }
+
+
+def new_token() -> str:
+    """A write token that no other task has."""
+    return f"0-1-{uuid.uuid4().int % 10**9}"
+
+
+def content_of(instant: str, rows: list[str]) -> bytes:
+    return json.dumps({"instant": instant, "rows": rows}).encode()
+
+
+class Compaction:
+    """Plans a compaction of the file group and carries it out."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self.options = options
+
+    def __call__(self, storage: Any) -> Any:
+        client = opened(storage)
+        plans = client.active_timeline().timeline.pending().of_actions(Action.COMPACTION)
+        instant = plans.instants[0].requested if plans else self._plan(client)
+        now = client.active_timeline()
+        entry = now.timeline.find(instant, Action.COMPACTION)
+        if entry is None or entry.is_completed:
+            return None
+        (operation,) = decode_record(Action.COMPACTION, State.REQUESTED, now.read_state(entry, State.REQUESTED))[
+            "operations"
+        ]
+        paths = [
+            join_path(PARTITION, name.rpartition("/")[2])
+            for name in (operation["dataFilePath"], *operation["deltaFilePaths"])
+            if name
+        ]
+        attempt = uuid.uuid4().hex[:8]
+        tx = PlannedTransaction.take_up(client, Action.COMPACTION, instant, "COMPACT", self.options, attempt)
+        if tx is None:
+            return None
+        with tx:
+            tx.to_inflight()
+            rows = rows_of(storage, client.active_timeline(), paths)
+            name = base_file_name(operation["fileId"], new_token(), instant)
+            announced = MarkedFile(storage, instant, PARTITION, name, IOType.CREATE, attempt=attempt)
+            storage.write(announced.path, content_of(instant, rows))
+            announced.check()
+            stat = {"fileId": operation["fileId"], "path": announced.path, "partitionPath": PARTITION, "numWrites": 1}
+            return tx.commit(CommitMetadata("COMPACT", write_stats([stat]), _EXTRA, compacted=True))
+
+    def _plan(self, client: Any) -> str:
+        storage = client.storage
+        lock = make_lock(storage.actor)
+        generator = InstantGenerator(storage, self.options, "UTC", lock=lock)
+        with generator.reserve() as slot:
+            now = client.active_timeline()
+            piece = slices_of(client, now)[0]
+            operation = {
+                "baseInstantTime": piece["base_instant"],
+                "deltaFilePaths": [path.rpartition("/")[2] for path in piece["log_paths"]],
+                "dataFilePath": piece["base_path"] and piece["base_path"].rpartition("/")[2],
+                "fileId": piece["file_id"],
+                "partitionPath": PARTITION,
+                "metrics": {},
+            }
+            record = {"operations": [operation], "extraMetadata": None, "version": 2}
+            instant = slot.take(newest(now))
+            content = encode_record(Action.COMPACTION, State.REQUESTED, record, client.config.version)
+            lock.ensure_held()
+            now.create_requested(Action.COMPACTION, instant, content)
+        return instant
+
+
+class Clustering:
+    """Rewrites the file group into another one, as Apache Hudi does it: it rolls nothing back, and gives no sign."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self.options = options
+
+    def __call__(self, storage: Any) -> Any:
+        client = opened(storage)
+        lock = make_lock(storage.actor)
+        generator = InstantGenerator(storage, self.options, "UTC", lock=lock)
+        with generator.reserve() as slot:
+            now = client.active_timeline()
+            if now.timeline.pending().of_actions(Action.CLUSTERING, Action.REPLACE_COMMIT):
+                return None
+            piece = slices_of(client, now)[0]
+            rows = rows_of(storage, now, paths_in(piece))
+            group = {"partitionPath": PARTITION, "fileId": piece["file_id"], "dataFilePath": "x", "deltaFilePaths": []}
+            record = {"operationType": "CLUSTER", "clusteringPlan": {"inputGroups": [{"slices": [group]}]}}
+            instant = slot.take(newest(now))
+            content = encode_record(Action.CLUSTERING, State.REQUESTED, record, client.config.version)
+            lock.ensure_held()
+            entry = now.create_requested(Action.CLUSTERING, instant, content)
+        entry = now.to_inflight(entry)
+        file_id = f"{uuid.uuid4().hex[:6]}-c-0"
+        path = join_path(PARTITION, base_file_name(file_id, "0-9-9", instant))
+        storage.write(path, content_of(instant, rows))
+        replaced = pa.table([[PARTITION], [piece["file_id"]]], schema=REPLACED_SCHEMA)
+        stat = {"fileId": file_id, "path": path, "partitionPath": PARTITION, "numWrites": 1}
+        metadata = CommitMetadata("CLUSTER", write_stats([stat]), _EXTRA, replaced=replaced)
+        with generator.reserve() as slot:
+            now = client.active_timeline()
+            completion = slot.take(newest(now)) if now.layout.version >= 2 else None
+            lock.ensure_held()
+            now.complete(entry, metadata.encode(client.config.version, Action.CLUSTERING), completion)
+        return None
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of a schedule; ``outcomes`` are by the writers' rows."""
+
+    storage: MemoryStorage
+    writers: Sequence[Writer]
+    outcomes: Mapping[str, Any]
+    actors: Sequence[Actor]
+
+
+def play(seed: int) -> Played:
+    """One schedule. Everything in it hangs on the seed, but for random names."""
+    world = World(seed)
+    file_system_lock.dead_holder = functools.partial(is_of_the_dead, world)
+    random, storage = world.random, world.storage
+    version = random.choice((6, 8, 9))
+    logs = random.random() < 0.5
+    storage.files |= first_table(version, logs)
+    options = random.choice((OPTIONS, MULTI_WRITER))
+    kinds = ("update", "update", "insert") if logs else ("update", "insert", "overwrite")
+    writers = [Writer(random.choice(kinds), name, options, logs=logs) for name in ("one", "two")]
+    service = Compaction(options) if logs else Clustering(options)
+    for name, work in (("one", writers[0]), ("two", writers[1]), ("service", service)):
+        fault = (random.randint(1, 60), random.choice(FAULTS)) if random.random() < 0.6 else None
+        world.actors.append(Actor(name, world, work, fault))
+    world.run()
+    actors = world.actors
+    world.actors, world.holder, world.ages, world.steals = [], None, False, False
+    for _ in range(random.randint(0, len(storage.late))):
+        storage.arrive()
+    age_heartbeats(storage)
+    late = bool(storage.late)
+    tidy_up(world)
+    if late:  # some may have arrived since
+        while storage.late:
+            storage.arrive()
+        tidy_up(world)
+    return Played(storage, writers, {actor.name: actor.outcome for actor in actors}, actors)
+
+
+@functools.cache
+def first_table(version: int, logs: bool) -> dict[str, tuple[bytes, int, int]]:
+    """The files of a table with one row."""
+    world = World(0)
+    world.lock_files = False
+    make_table(world.storage, version, {"hoodie.table.type": "MERGE_ON_READ" if logs else "COPY_ON_WRITE"})
+    world.storage.write(f"{PARTITION}/.hoodie_partition_metadata", b"")
+    outcome = Writer("insert", FIRST, OPTIONS, logs=False)(ActorStorage(Actor("first", world, lambda _: None)))
+    assert isinstance(outcome, Committed)
+    return world.storage.files
+
+
+def tidy_up(world: World) -> None:
+    """Another writer comes by, and takes everybody else for dead."""
+    storage = ActorStorage(Actor("last", world, lambda _: None))
+    with Transaction.begin(opened(storage), "commit", "UPSERT", OPTIONS) as tx:
+        tx.to_inflight()
+        assert isinstance(tx.commit(CommitMetadata("UPSERT", extra=_EXTRA)), Committed)
+
+
+def check(storage: MemoryStorage, writers: Sequence[Writer], outcomes: dict[str, Any]) -> None:
+    rows = visible(storage)
+    assert len(rows) == len(set(rows)), f"rows that come twice: {rows}"
+    now = active(storage)
+    done = {i.requested: i for i in now.timeline.completed().writes()}
+    overwrites = [w for w in writers if w.kind == "overwrite" and isinstance(outcomes[w.row], Committed)]
+    hidden = {row for row in (FIRST, "one", "two") for w in writers if w.kind == "overwrite" and w.instant in done}
+    if not hidden:
+        assert FIRST in rows, "the first row is lost"
+    if overwrites:
+        assert FIRST not in rows, "a row that was overwritten is there"
+    for writer in writers:
+        outcome = outcomes[writer.row]
+        if isinstance(outcome, Committed):
+            assert writer.instant in done, f"the commit of {writer.row} is lost"
+            order = done[writer.instant].order_time
+            later = [w for w in writers if w.kind == "overwrite" and w.instant in done and w is not writer]
+            if not any(done[w.instant].order_time > order for w in later):
+                assert writer.row in rows, f"row {writer.row} is lost"
+        elif not isinstance(outcome, CommitStateUnknownError) and outcome != "killed":
+            assert writer.row not in rows, f"row {writer.row} is there although its write failed"
+    check_timeline(storage, now, frozenset(w.instant for w in writers if outcomes[w.row] == "killed"))
+
+
+def check_timeline(storage: MemoryStorage, now: ActiveTimeline, killed: frozenset[str]) -> None:
+    """Nothing is half done, nothing is done and undone, no file is missing and none is too many.
+
+    But for files of instants that were ``killed``: a writer that slept through its rollback, woke up, finished a data
+    file and died before it could look whether it is still wanted. No reader sees it, and nobody has heard of it.
+    """
+    left = [i for i in now.timeline.pending() if i.action not in (Action.COMPACTION, Action.CLUSTERING)]
+    clusterings = {i.requested for i in left if i.action == Action.REPLACE_COMMIT}
+    assert not [i for i in left if i.requested not in clusterings], left
+    undone = set()
+    for rollback in now.timeline.of_actions(Action.ROLLBACK):
+        plan = RollbackPlan.decode(now.read_state(rollback, State.REQUESTED))
+        undone |= {plan.instant} if plan.action != Action.COMPACTION else set()
+    done = now.timeline.completed().writes()
+    assert not undone & {i.requested for i in done}, "completed and rolled back"
+    named: set[str] = set()
+    for instant in done:
+        assert [i.state for i in now.states(instant)] == [State.COMPLETED, State.INFLIGHT, State.REQUESTED], instant
+        named |= set(now.commit_metadata(instant).stats["path"].to_pylist())
+    files = {path for path in storage.files if not path.startswith(".hoodie/") and "partition_metadata" not in path}
+    assert named <= files, f"missing: {named - files}"
+    pending = {i.requested for i in now.timeline.pending()}
+    more = {path for path in files - named if not any(instant in path for instant in pending | (killed & undone))}
+    if now.layout.version >= 2:
+        assert not more, f"files that nobody names: {more}"
+
+
+SCHEDULES = examples(150)
+
+
+@pytest.mark.usefixtures("simulated")
+@pytest.mark.parametrize("part", range(3))
+def test_no_write_is_lost(part: int):
+    for seed in range(part, SCHEDULES, 3):
+        played = None
+        try:
+            played = play(seed)
+            check(played.storage, played.writers, played.outcomes)
+        except BaseException as failure:
+            failure.add_note(f"seed {seed}")
+            for actor in played.actors if played else ():
+                failure.add_note(f"{actor.name}: {actor.work.__dict__} {actor.fault} {actor.outcome!r}")
+            raise

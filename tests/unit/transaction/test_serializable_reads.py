@@ -1,0 +1,50 @@
+"""Commits of others against what a statement has read."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.storage import Storage
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.transaction.conflict_resolution import GROUP_SCHEMA
+from pyhudi.transaction.serializable_reads import ReadSet
+from tests.unit.transaction.tables import active
+from tests.unit.transaction.test_conflict_resolution import EARLIER, LATER, ME, completed
+
+
+def groups(*names: str) -> pa.Table:
+    pairs = [name.split(":") for name in names]
+    return pa.table({"partition": [p for p, _ in pairs], "file_id": [f for _, f in pairs]}, schema=GROUP_SCHEMA)
+
+
+def reads(*names: str, now: tuple[str, ...] = (), seen: tuple[str, ...] = ()) -> ReadSet:
+    def replan(_: ActiveTimeline) -> pa.Table:
+        return groups(*(now or names))
+
+    return ReadSet(frozenset(seen), groups(*names), replan)
+
+
+@pytest.mark.parametrize(
+    ("read", "conflicts"),
+    [
+        (reads("a:1"), True),  # what was read has been changed
+        (reads("a:2"), False),
+        (reads("a:2", now=("a:1", "a:2")), True),  # what was left out would be read now
+        (reads("a:1", seen=(EARLIER,)), False),  # it was in the snapshot
+    ],
+)
+def test_writes_of_others(storage: Storage, read: ReadSet, conflicts: bool):
+    completed(storage, EARLIER, ["a:1"])
+    found = read.find_conflict(ME, active(storage))
+    assert (found is not None) == conflicts
+    if found is not None:
+        assert found.other.requested == EARLIER
+        assert "file group '1' of partition 'a'" in found.reason
+
+
+def test_a_commit_that_came_later_counts_too_and_compactions_do_not(storage: Storage):
+    completed(storage, EARLIER, ["a:1"], "COMPACT")
+    assert reads("a:1").find_conflict(ME, active(storage)) is None
+    completed(storage, LATER, ["a:1"])
+    assert reads("a:1").find_conflict(ME, active(storage)) is not None

@@ -1,0 +1,256 @@
+"""A new table in the place of an old one: whole at every point of death, and never mixed with others' writes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import MappingProxyType
+
+import pyarrow as pa
+import pytest
+
+from pyhudi.config import Options
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.index.bucket_counts import BucketCounts, load_counts, store_counts
+from pyhudi.storage import Storage, open_storage
+from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
+from pyhudi.table.config.properties_text import table_checksum
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.partition_metadata import write_partition_metadata
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.action_metadata import encode_record
+from pyhudi.timeline.instant import State
+from pyhudi.transaction.commit_outcome import Committed, Conflicted
+from pyhudi.transaction.overwrite_compatibility import Remains, remains_of
+from pyhudi.transaction.table_replacement import replace_table
+from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, Write, active, data_files, make_table
+
+KINDS = [(9, 9), (8, 9), (6, 6), (6, 9), (9, 6)]
+
+
+def opened(folder: Path) -> Storage:
+    return open_storage(folder, {"pyhudi.storage.fsync": "none"})
+
+
+def config(version: int, **more: str) -> TableConfig:
+    properties = {
+        "hoodie.table.name": "new",
+        "hoodie.table.type": "COPY_ON_WRITE",
+        "hoodie.table.version": str(version),
+        "hoodie.timeline.layout.version": "2" if version >= 8 else "1",
+        "hoodie.table.timeline.timezone": "UTC",
+        "hoodie.table.recordkey.fields": "id",
+        **more,
+    }
+    return TableConfig(MappingProxyType({**properties, "hoodie.table.checksum": table_checksum(properties)}))
+
+
+def old_table(folder: Path, version: int) -> Storage:
+    """Two writes, of which the second replaces a file group of the first."""
+    storage = opened(folder)
+    make_table(storage, version, {"hoodie.table.partition.fields": "p"})
+    for partition in ("a", "b"):
+        write_partition_metadata(storage, partition, "20240101000000000")
+    Write(file_ids={"a": "A", "b": "B"}).run(storage)
+    Write(("b",), "replacecommit", "INSERT_OVERWRITE", file_ids={"b": "C"}, replaced=(("b", "B"),)).run(storage)
+    storage.write(".hoodie/archived/.commits_.archive.1_1-0-1", b"x")
+    if version >= 8:
+        storage.write(".hoodie/timeline/history/_version_", b"0")
+    return storage
+
+
+def overwrite(
+    storage: Storage,
+    version: int,
+    options: dict[str, str] = OPTIONS,
+    file_id: str = "N",
+    remains: Remains = Remains.NOTHING,
+) -> Committed | Conflicted:
+    write = Write(("b", "c"), "replacecommit", "INSERT", options=options, file_ids={"b": file_id, "c": file_id})
+    with write.begin(storage) as tx:
+        write_partition_metadata(storage, "c", tx.instant)
+        return replace_table(tx, config(version), write.write_files(tx), remains=remains)[0]
+
+
+def replaced(storage: Storage) -> set[tuple[str, str]]:
+    groups = FileSystemView.load(TableMetaClient.open(storage)).replaced_groups()
+    return set(zip(groups["partition"].to_pylist(), groups["file_id"].to_pylist(), strict=True))
+
+
+def plan(storage: Storage, action: str, instant: str) -> None:
+    """A table service that is planned and not carried out."""
+    active(storage).create_requested(action, instant, encode_record(action, State.REQUESTED, {"operations": []}, 9))
+
+
+def visible(storage: Storage, as_of: str | None = None) -> list[tuple[str, str]]:
+    slices = FileSystemView.load(TableMetaClient.open(storage)).latest_slices(as_of)
+    for path in slices["base_path"].to_pylist():
+        assert storage.read(path) == b"data", "a file that is seen is there"
+    return list(zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True))
+
+
+OLD, NEW = [("a", "A"), ("b", "C")], [("b", "N"), ("c", "N")]
+
+
+@pytest.mark.parametrize(("old", "new"), KINDS)
+def test_nothing_is_left_of_the_old_table(tmp_path: Path, old: int, new: int) -> None:
+    storage = old_table(tmp_path, old)
+    outcome = overwrite(storage, new)
+    assert isinstance(outcome, Committed)
+    assert visible(storage) == NEW
+    assert dict(TableConfig.load(storage).properties) == dict(config(new).properties)
+    assert list(active(storage).timeline) == [outcome.instant]
+    assert (outcome.completion is None) == (new < 8)
+    assert len(active(storage).states(outcome.instant)) == 3
+    assert {path.split("/")[0] for path in data_files(storage)} == {"b", "c"}
+    names = storage.list(".hoodie", recursive=True)["path"].to_pylist()
+    assert not [name for name in names if "archive" in name or "_version_" in name]
+    Write(("c",), file_ids={"c": "M"}).run(storage)
+    assert set(visible(storage)) == {*NEW, ("c", "M")}
+
+
+@pytest.mark.parametrize(("old", "new"), KINDS)
+def test_files_stay_for_who_is_reading_them(tmp_path: Path, old: int, new: int) -> None:
+    storage = old_table(tmp_path, old)
+    before = {path for path in data_files(storage) if not path.endswith("metadata")}
+    done = overwrite(storage, new, remains=Remains.FILES)
+    assert isinstance(done, Committed)
+    assert before < data_files(storage)
+    assert visible(storage) == NEW
+    assert list(active(storage).timeline) == [done.instant]
+    assert not {("a", "A"), ("b", "B"), ("b", "C")} - replaced(storage), "a cleaner knows what to delete"
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_history_stays(tmp_path: Path, version: int) -> None:
+    storage = old_table(tmp_path, version)
+    plan(storage, "compaction", "20240101000000000")
+    before, first = list(active(storage).timeline.completed()), data_files(storage)
+    done = overwrite(storage, version, remains=Remains.HISTORY)
+    assert isinstance(done, Committed)
+    assert first < data_files(storage)
+    assert list(active(storage).timeline) == [*before, done.instant], "and no plan of the old table"
+    assert all(len(active(storage).states(instant)) == 3 for instant in before)
+    assert visible(storage) == NEW
+    assert [group[1] for group in visible(storage, before[-1].requested)] == ["A", "C"]
+    assert storage.exists(".hoodie/archived/.commits_.archive.1_1-0-1")
+    assert isinstance(overwrite(storage, version, file_id="M", remains=Remains.HISTORY), Committed)
+    assert {group[1] for group in visible(storage)} == {"M"}
+
+
+PARTITIONED = {"hoodie.table.partition.fields": "p"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "columns", "stays"),
+    [
+        ({"hoodie.table.name": "renamed"}, {}, Remains.HISTORY),
+        ({}, {"more": pa.int64()}, Remains.HISTORY),
+        ({}, {"v": pa.int64()}, Remains.FILES),
+        ({"hoodie.table.recordkey.fields": "v"}, {}, Remains.FILES),
+        ({"hoodie.table.type": "MERGE_ON_READ"}, {}, Remains.FILES),
+        ({"hoodie.table.version": "8"}, {}, Remains.FILES),
+        ({"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"}, {}, Remains.FILES),
+        ({"hoodie.table.partition.fields": "v"}, {}, Remains.NOTHING),
+        ({"hoodie.datasource.write.hive_style_partitioning": "true"}, {}, Remains.NOTHING),
+        ({}, {"p": pa.date32()}, Remains.NOTHING),
+    ],
+)
+def test_what_stays(changed: dict[str, str], columns: dict[str, pa.DataType], stays: Remains) -> None:
+    kinds = {"id": pa.string(), "v": pa.string(), "p": pa.string()}
+    old, new = config(9, **PARTITIONED), config(9, **PARTITIONED | changed)
+    assert remains_of(old, pa.schema(kinds), new, pa.schema(kinds | columns)) is stays
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "remains"),
+    [
+        (9, 9, Remains.HISTORY),
+        (8, 9, Remains.FILES),
+        (6, 6, Remains.HISTORY),
+        (6, 9, Remains.FILES),
+        (9, 6, Remains.NOTHING),
+    ],
+)
+def test_dying_exchanges(tmp_path: Path, old: int, new: int, remains: Remains) -> None:
+    folder, dead = tmp_path / "table", tmp_path / "dead"
+    first = data_files(old_table(folder, old))
+    shutil.copytree(folder, dead)
+    probe = FaultyStorage(opened(dead))
+    overwrite(probe, new, remains=remains)
+    shutil.rmtree(dead)
+    seen = []
+    for nth in range(1, sum(name in WRITES for name, _ in probe.operations) + 1):
+        shutil.copytree(folder, dead)
+        with pytest.raises(Killed):
+            overwrite(FaultyStorage(opened(dead), [Fault("writes", nth, "after", Killed)]), new, remains=remains)
+        storage = opened(dead)
+        found = visible(storage)
+        seen.append(found)
+        assert found in (OLD, NEW)
+        if TableConfig.load(storage).name == "new":
+            assert found == NEW
+        assert isinstance(overwrite(storage, new, file_id="again", remains=remains), Committed)
+        assert visible(storage) == [("b", "again"), ("c", "again")]
+        assert not active(storage).timeline.pending()
+        if remains is not Remains.NOTHING:
+            assert {path for path in first if not path.endswith("metadata")} <= data_files(storage)
+        assert isinstance(overwrite(storage, new, file_id="last"), Committed)
+        assert visible(storage) == [("b", "last"), ("c", "last")]
+        assert len(active(storage).timeline) == 1
+        assert {path.split("/")[0] for path in data_files(storage)} == {"b", "c"}
+        shutil.rmtree(dead)
+    assert seen.index(NEW) == seen.count(OLD), "once the new rows are there they stay"
+
+
+@pytest.mark.parametrize(("old", "new"), [(9, 9), (6, 9)])
+def test_others_stand_against_it(tmp_path: Path, old: int, new: int) -> None:
+    storage = old_table(tmp_path / "pending", old)
+    others = Write(("a",), options=MULTI_WRITER)
+    tx = others.begin(storage)
+    outcome = overwrite(storage, new, MULTI_WRITER)
+    assert isinstance(outcome, Conflicted)
+    assert tx.instant in outcome.reason
+    assert isinstance(tx.commit(others.write_files(tx)), Committed)
+    assert len(visible(storage)) == 3
+
+    storage = old_table(tmp_path / "done", old)
+    mine = Write(("c",), "replacecommit", "INSERT", options=MULTI_WRITER)
+    with mine.begin(storage) as tx:
+        Write(("a",), options=MULTI_WRITER).run(storage)
+        outcome = replace_table(tx, config(new), mine.write_files(tx))[0]
+    assert isinstance(outcome, Conflicted)
+    assert "meanwhile" in outcome.reason
+    assert len(visible(storage)) == 3
+
+
+def test_timelines_that_would_share_a_folder(tmp_path: Path) -> None:
+    storage = old_table(tmp_path, 6)
+    mixed = config(9, **{"hoodie.timeline.path": ""})
+    mine = Write(("c",), "replacecommit", "INSERT")
+    with pytest.raises(UnsupportedTableError, match="timeline"), mine.begin(storage) as tx:
+        replace_table(tx, mixed, mine.write_files(tx))
+    assert visible(storage) == OLD
+
+
+def test_an_archive_among_everything_else(tmp_path: Path) -> None:
+    storage = old_table(tmp_path, 6)
+    TableConfig.load(storage).updated(storage, set={"hoodie.archivelog.folder": ""})
+    storage.write(".hoodie/.commits_.archive.1_1-0-1", b"x")
+    overwrite(storage, 6)
+    assert visible(storage) == NEW
+    assert not storage.exists(".hoodie/.commits_.archive.1_1-0-1")
+
+
+def test_what_the_new_table_knows_of_its_index_takes_the_place_of_the_old(tmp_path: Path) -> None:
+    storage, before, after = old_table(tmp_path, 9), BucketCounts.of(buckets("a,2")), BucketCounts.of(buckets("b,4"))
+    store_counts(storage, before)
+    mine = Write(("c",), "replacecommit", "INSERT")
+    with mine.begin(storage) as tx:
+        replace_table(tx, config(9), mine.write_files(tx), lambda: store_counts(storage, after))
+    assert load_counts(storage, ()) == after
+
+
+def buckets(rules: str) -> Options:
+    return Options.parse({"hoodie.bucket.index.num.buckets": "8", "hoodie.bucket.index.partition.expressions": rules})
