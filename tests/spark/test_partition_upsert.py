@@ -15,7 +15,7 @@ from pyhudi.config.enums import TableType
 from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.execution import write_stages
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.spark.write.partition_plan import is_cheaper
+from pyhudi.spark.write.plans.partition_upsert_plan import is_cheaper
 
 OFF = {"pyhudi__index__task__rows": "0"}
 
@@ -47,7 +47,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             found.append(name)
             return run(*args)
 
-        monkeypatch.setattr(f"pyhudi.spark.write.group_writer.{name}", noted)
+        module = "partition_upsert_plan" if name == "run_partition_upsert" else "file_group_plan"
+        monkeypatch.setattr(f"pyhudi.spark.write.plans.{module}.{name}", noted)
     return found
 
 

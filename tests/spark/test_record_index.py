@@ -20,8 +20,8 @@ from pyhudi.hudi_table import HudiTable
 from pyhudi.index.record_index_values import locations_of
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX
-from pyhudi.spark.write import group_plan, group_writer
 from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.spark.write.plans import file_group_plan
 from pyhudi.table.meta_client import TableMetaClient
 
 batch = partial(records, partitions=2)
@@ -236,9 +236,9 @@ def test_an_index_that_is_wrong_is_not_believed(spark: SparkSession, tmp_path: P
 @pytest.mark.parametrize(
     ("table_type", "version", "moment"),
     [
-        ("MERGE_ON_READ", 9, "write_planned"),
+        ("MERGE_ON_READ", 9, "write"),
         ("COPY_ON_WRITE", 9, "record_index_of"),
-        seldom(("COPY_ON_WRITE", 6, "write_planned")),
+        seldom(("COPY_ON_WRITE", 6, "write")),
     ],
 )
 def test_two_writers_that_add_one_key_at_once(
@@ -263,18 +263,18 @@ def test_two_writers_that_add_one_key_at_once(
 
     def beside(rows: list[Row], others: list[list[Row]]) -> None:
         """A write in which one of others is done whenever it comes to that moment."""
-        module = group_plan if moment == "record_index_of" else group_writer
-        step = getattr(module, moment)
+        of: Any = file_group_plan if moment == "record_index_of" else file_group_plan.FileGroupPlan
+        step = getattr(of, moment)
 
         def later(*args: Any, **named: Any) -> Any:
             monkeypatch.undo()
             if others:
                 upsert(others.pop(0))
             if others:
-                monkeypatch.setattr(module, moment, later)
+                monkeypatch.setattr(of, moment, later)
             return step(*args, **named)
 
-        monkeypatch.setattr(module, moment, later)
+        monkeypatch.setattr(of, moment, later)
         upsert(rows)
         assert not others
 

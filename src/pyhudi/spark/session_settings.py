@@ -61,6 +61,11 @@ def _restore(spark: SparkSession, key: str, before: str | None, value: str) -> N
         spark.conf.set(key, before)
 
 
+def shuffle_partitions(spark: SparkSession) -> int:
+    """The number of tasks that the session shuffles to (``spark.sql.shuffle.partitions``)."""
+    return int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
+
+
 def session_zone(spark: SparkSession) -> dt.tzinfo:
     """The time zone of the session.
 

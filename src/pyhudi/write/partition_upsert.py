@@ -58,7 +58,7 @@ class PartitionLookup:
 
 
 def partition_upsert_task(
-    batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId, sought: PartitionLookup
+    batches: Iterable[pa.RecordBatch], context: WriteContext, task: TaskId, lookup: PartitionLookup
 ) -> bytes:
     """Write rows that are sorted by partition, with empty file ids and no positions.
 
@@ -69,19 +69,19 @@ def partition_upsert_task(
     rows = GroupedRows(batches)
     for partition in rows.groups():
         with SpillableRows(context.buffer_size) as held:
-            buffer_rows(rows, partition, sought.dedupe, held)
-            for key, placed, filled in _placed(partition.partition, held, context, sought):
+            buffer_rows(rows, partition, lookup.dedupe, held)
+            for key, placed, filled in _placed(partition.partition, held, context, lookup):
                 writer.write(key, placed, append=not filled)
     return encode_stats(writer.stats)
 
 
 def _placed(
-    partition: str, held: SpillableRows, context: WriteContext, sought: PartitionLookup
+    partition: str, held: SpillableRows, context: WriteContext, lookup: PartitionLookup
 ) -> Iterator[tuple[GroupKey, LocatedRows, bool]]:
     """The file groups of one partition that are written, with their rows, and whether new records are among them."""
     if not held.num_rows:
         return
-    here = sought.of(partition)
+    here = lookup.of(partition)
     keys = KeyIndex.of(held.column(RECORD_KEY))
     new = ~pc.fill_null(held.column(DELETE), False).to_numpy()
     found: list[tuple[Index, Index]] = []

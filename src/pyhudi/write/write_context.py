@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -64,6 +64,10 @@ class WriteContext:
     def file_schema(self) -> pa.Schema:
         """The columns of a base file, meta columns first."""
         return add_meta_columns(self.schema)
+
+    def with_log_slices(self, slices: pa.Table) -> WriteContext:
+        """The same for a write whose log files belong to these slices (LOG_SLICES_SCHEMA)."""
+        return self if self.logs is None else replace(self, logs=replace(self.logs, slices=slices))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ def run_bulk_insert(rows: DataFrame, context: WriteContext, *, sorted_input: boo
 
 
 def run_upsert(rows: DataFrame, context: WriteContext) -> pa.Table:
-    """Write routed rows (`pyhudi.spark.write.row_routing.route`); returns the write stats of all files. Runs a Spark
-    job."""
+    """Write routed rows (`pyhudi.spark.write.plans.row_routing.route`); returns the write stats of all files. Runs a
+    Spark job."""
 
     def work(batches: Batches, task: TaskId) -> bytes:
         return upsert_task(batches, context, task)
@@ -38,12 +38,12 @@ def run_upsert(rows: DataFrame, context: WriteContext) -> pa.Table:
     return run_tasks(rows, work)
 
 
-def run_partition_upsert(rows: DataFrame, context: WriteContext, sought: PartitionLookup) -> pa.Table:
-    """Write rows that are at the tasks of their partitions (`pyhudi.spark.write.partition_plan.by_partition`); returns
+def run_partition_upsert(rows: DataFrame, context: WriteContext, lookup: PartitionLookup) -> pa.Table:
+    """Write rows that are at the tasks of their partitions (`pyhudi.spark.write.plans.partition_upsert_plan`); returns
     the write stats of all files. Runs a Spark job."""
 
     def work(batches: Batches, task: TaskId) -> bytes:
-        return partition_upsert_task(batches, context, task, sought)
+        return partition_upsert_task(batches, context, task, lookup)
 
     return run_tasks(rows, work)
 

@@ -27,6 +27,7 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.group_runs import by_group
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.task_placement import placement_keys
+from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 
 _KEY, _GONE, _GROUP, _TASK = "_pyhudi_entry", "_pyhudi_gone", "_pyhudi_group", "_pyhudi_task"
@@ -75,7 +76,7 @@ def write_changes(
     ``context`` reads the record key and the indexed columns.
     """
     count = target.starts[-1]
-    tasks = max(1, min(count, int(spark.conf.get("spark.sql.shuffle.partitions") or 200)))
+    tasks = max(1, min(count, shuffle_partitions(spark)))
     value = entry_value(target.version)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Batches:

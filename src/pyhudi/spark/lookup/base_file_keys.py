@@ -21,6 +21,7 @@ from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.spark_file_reader import cannot_reach, read_files
+from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
@@ -172,7 +173,7 @@ def _arrow_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema
             for number, path in zip(*(c.to_pylist() for c in batch.columns), strict=True):
                 yield from positioned_rows(storage, path, number, target, invalid_text)
 
-    tasks = max(1, min(len(files), 4 * int(spark.conf.get("spark.sql.shuffle.partitions") or 200)))
+    tasks = max(1, min(len(files), 4 * shuffle_partitions(spark)))
     paths = files.frame(spark, "file_no", "base_path").repartition(tasks)
     return paths.mapInArrow(read, out)
 

@@ -24,6 +24,7 @@ from pyhudi.spark.keys.key_text import resolve
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup, positioned_rows
 from pyhudi.spark.lookup.bloom_filter_sources import FilterSource, metadata_of, stored_ranges
 from pyhudi.spark.lookup.key_columns import TEXT, KeyColumns, extra_name
+from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.write.location_columns import ROW
 from pyhudi.write.rows.base_file_batches import read_footer
@@ -94,7 +95,7 @@ def _key_ranges(rows: DataFrame, storage: Storage, files: BaseFiles) -> DataFram
             columns = [batch.column(0), batch.column(1), *ranges]
             yield pa.RecordBatch.from_arrays(columns, names=out.names)
 
-    tasks = max(1, min(len(files), 4 * int(spark.conf.get("spark.sql.shuffle.partitions") or 200)))
+    tasks = max(1, min(len(files), 4 * shuffle_partitions(spark)))
     asked = files.frame(spark, "file_no", "partition", "base_path").repartition(tasks).mapInArrow(footers, out)
     found = asked.collect()
     columns = [pa.array([row[i] for row in found], kind) for i, kind in enumerate((pa.int32(), *3 * [pa.string()]))]

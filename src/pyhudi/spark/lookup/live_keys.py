@@ -24,6 +24,7 @@ from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, BaseFiles, KeyLookup
+from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.write.location_columns import ROW, SOMEWHERE
 
 _PARTITIONS_PER_CORE = 4
@@ -56,7 +57,7 @@ def live_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: 
                 held = _ever_held(context, file_slice) if deleted else read_slice(context, file_slice)
                 yield from _rows(held, number, wanted)
 
-    tasks = max(1, min(len(files), _PARTITIONS_PER_CORE * int(spark.conf.get("spark.sql.shuffle.partitions") or 200)))
+    tasks = max(1, min(len(files), _PARTITIONS_PER_CORE * shuffle_partitions(spark)))
     numbers = small_frame(spark, pa.table({FILE_NO: slices["file_no"]}))
     return numbers.repartition(tasks).mapInArrow(read, out)
 

@@ -13,6 +13,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, Operation
 from pyhudi.config.misspelled_options import refuse_misspelt
 from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, TableExistsError, UnsupportedTableError
+from pyhudi.index.bucket_index import Bucketing
 from pyhudi.keygen import KeySpec
 from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.schema.table_columns import TableSchema, table_schema
@@ -34,14 +35,11 @@ from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.spark.session import check_workers
 from pyhudi.spark.spark_types import spark_schema
-from pyhudi.spark.write.bucket_writer import write_buckets
-from pyhudi.spark.write.bulk_insert import bulk_insert
-from pyhudi.spark.write.bulk_insert_sort import check_sort_columns
-from pyhudi.spark.write.delete_partition import delete_partitions
-from pyhudi.spark.write.group_plan import combines
-from pyhudi.spark.write.group_writer import write_groups
 from pyhudi.spark.write.overwrite_table import overwrite_table
+from pyhudi.spark.write.plans.bulk_insert_sort import check_sort_columns
+from pyhudi.spark.write.plans.file_group_plan import combines
 from pyhudi.spark.write.row_changes import CHANGE_COLUMNS
+from pyhudi.spark.write.write_execution import execute_write
 from pyhudi.spark.write.write_input import own_columns, write_schema
 from pyhudi.spark.write.write_job import RowChanges, WriteJob
 from pyhudi.storage import Storage, open_storage
@@ -129,7 +127,7 @@ def _run_with_services(job: WriteJob) -> WriteResult:
     spark = job.df.sparkSession
     stats_reader = SparkFileStatsReader(spark)
     with services_beside(job.storage, job.opts, stats_reader) if job.client is not None else nullcontext():
-        result = _run(job)
+        result = execute_write(job)
     if result.instant is None:
         return result
     after_commit(job.storage, job.opts, stats_reader)
@@ -224,12 +222,23 @@ def _prepare(
     table = _table_columns(client)
     schema = write_schema(rows, None if table is None else table.schema, config, opts, operation)
     planned_on = None if table is None else table.recorded
-    job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema, planned_on)
+    bucketing = _bucketing(storage, client, config, opts)
+    job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema, planned_on, bucketing)
     job.context("")  # refuses codecs and sizes that cannot be
-    _ = job.bucketing  # and buckets
     if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and combines(job):
         batch_order(spark_schema(remove_meta_columns(schema)), merging)  # and ordering columns that are missing
     return job
+
+
+def _bucketing(
+    storage: Storage, client: TableMetaClient | None, config: TableConfig, opts: Options
+) -> Bucketing | None:
+    """Distribution of rows over buckets, with the numbers of buckets that the table keeps."""
+    found = Bucketing.of(config, opts)
+    if found is None or client is None:
+        return found
+    completed = [instant.requested for instant in client.active_timeline().timeline.completed()]
+    return found.of_table(storage, completed)
 
 
 def _table_columns(client: TableMetaClient | None) -> TableSchema | None:
@@ -240,13 +249,3 @@ def _table_columns(client: TableMetaClient | None) -> TableSchema | None:
             "with; that is not supported yet. The table can be read"
         )
     return found
-
-
-def _run(job: WriteJob) -> WriteResult:
-    if job.operation is Operation.DELETE_PARTITION:
-        return delete_partitions(job)
-    if job.bucketing is not None:
-        return write_buckets(job)
-    if job.operation is Operation.BULK_INSERT:
-        return bulk_insert(job)
-    return write_groups(job)

@@ -14,14 +14,12 @@ from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.spark_errors import spark_errors
-from pyhudi.spark.write.bucket_writer import keep_counts, write_bucketed
-from pyhudi.spark.write.bulk_insert import write_new_files
-from pyhudi.spark.write.consistent_bucket_routing import refuse_replacing
-from pyhudi.spark.write.group_plan import plan_groups
-from pyhudi.spark.write.group_writer import write_planned
+from pyhudi.spark.write.plans.bucket_plan import store_bucket_counts
+from pyhudi.spark.write.plans.consistent_bucket_routing import refuse_replacing
+from pyhudi.spark.write.plans.write_plan import WritePlan
+from pyhudi.spark.write.write_execution import plan_ahead, plan_write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Conflicted
@@ -46,33 +44,23 @@ def overwrite_table(old: TableMetaClient, job: WriteJob) -> WriteResult:
     before = table_schema(PinnedTable.of(old))
     columns = pa.schema([]) if before is None else before.schema
     remains = remains_of(old.config, columns, job.config, job.schema)
-    plan = None
+    plan: WritePlan | None = None
     try:
-        by_groups = job.operation is not Operation.BULK_INSERT and job.bucketing is None
-        if by_groups and not job.spec.auto_keys:
-            with spark_errors(job.df, job.spec):
-                plan = plan_groups(job, None)
+        plan = plan_ahead(job, None)
         stats_reader = SparkFileStatsReader(job.df.sparkSession)
         begun = Transaction.begin(old, Action.REPLACE_COMMIT, type_name(job.operation), job.opts, stats_reader)
         with begun as tx, spark_errors(job.df, job.spec):
-            if job.bucketing is not None:
-                tx.to_inflight(CommitMetadata(type_name(job.operation)))
-                stats = write_bucketed(job, tx.instant, SLICE_SCHEMA.empty_table(), None)
-            elif job.operation is Operation.BULK_INSERT:
-                tx.to_inflight(None)
-                stats = write_new_files(job, tx.instant)
-            else:
-                plan = plan or plan_groups(job, None, tx.instant)
-                tx.to_inflight(CommitMetadata(type_name(job.operation)))
-                stats = write_planned(job, plan, tx.instant)
+            plan = plan or plan_write(job, None, (), tx.instant)
+            tx.to_inflight(None if job.operation is Operation.BULK_INSERT else CommitMetadata(type_name(job.operation)))
+            stats = plan.write(tx.instant)
             return _replace(job, tx, stats, remains)
     finally:
         if plan is not None:
-            plan.cached.release()
+            plan.release()
 
 
 def _replace(job: WriteJob, tx: Transaction, stats: pa.Table, remains: Remains) -> WriteResult:
-    outcome, metadata = replace_table(tx, job.config, job.metadata(stats), lambda: keep_counts(job), remains)
+    outcome, metadata = replace_table(tx, job.config, job.metadata(stats), lambda: store_bucket_counts(job), remains)
     if isinstance(outcome, Conflicted):
         raise outcome.error()
     assert metadata.replaced is not None

@@ -67,8 +67,8 @@ class WriteJob:
 
     ``client`` is None while the table does not exist; ``config`` is then what it will be created with. ``df`` has the
     user's own columns, ``schema`` the columns of the files that are written; ``planned_on`` are the table's columns as
-    they were recorded then (Avro JSON). ``changes``: the rows are changes of rows that were read. ``extra`` is kept in
-    the commit's extra metadata.
+    they were recorded then (Avro JSON). ``bucketing`` distributes rows over buckets (None: with another index).
+    ``changes``: the rows are changes of rows that were read. ``extra`` is kept in the commit's extra metadata.
     """
 
     df: DataFrame
@@ -81,6 +81,7 @@ class WriteJob:
     spec: KeySpec
     schema: pa.Schema
     planned_on: str | None = None
+    bucketing: Bucketing | None = None
     changes: RowChanges | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
 
@@ -88,15 +89,6 @@ class WriteJob:
     def action(self) -> str:
         """The timeline action of the write."""
         return action_of(self.operation, self.config.table_type)
-
-    @property
-    def bucketing(self) -> Bucketing | None:
-        """Distribution of rows over buckets; None with another index."""
-        found = Bucketing.of(self.config, self.opts)
-        if found is None or self.client is None:
-            return found
-        completed = [instant.requested for instant in self.client.active_timeline().timeline.completed()]
-        return found.of_table(self.storage, completed)
 
     @property
     def global_keys(self) -> bool:

@@ -22,6 +22,7 @@ from pyhudi.schema.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.task_placement import placement_keys
+from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.write.rows.base_file_batches import open_base
 
@@ -142,7 +143,7 @@ def _numbered(
 
 def shuffles(spark: SparkSession) -> int:
     """Tasks of a shuffle."""
-    return int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    return shuffle_partitions(spark)
 
 
 def task_count(groups: int, spark: SparkSession) -> int:

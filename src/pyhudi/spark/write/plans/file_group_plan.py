@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -17,34 +17,42 @@ from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.cached_frames import Cached
 from pyhudi.spark.execution.slice_tasks import parallelism
+from pyhudi.spark.execution.write_stages import run_upsert
 from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
-from pyhudi.spark.keys.deduplication import dedupe_in_tasks, mark_deletes, numbered
+from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
+from pyhudi.spark.keys.deduplication import dedupe_in_tasks, is_delete, mark_deletes, numbered
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.tagging import KeyLookup, tag, untagged, untagged_batch
-from pyhudi.spark.write.partition_plan import (
+from pyhudi.spark.write.plans.partition_upsert_plan import (
     PartitionUpsertPlan,
     base_files,
     count_partitions,
     is_cheaper,
     supports_partition_lookup,
+    without_key_indexes,
 )
+from pyhudi.spark.write.plans.row_routing import count_rows, route
+from pyhudi.spark.write.plans.write_plan import most_tasks
 from pyhudi.spark.write.row_changes import keyed_changes, placed_changes
-from pyhudi.spark.write.row_routing import count_rows
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.clustering_updates import allows_updates
 from pyhudi.transaction.conflict_resolution import PENDING_SCHEMA, pending_clustering_groups, pending_compaction_groups
 from pyhudi.transaction.plan_basis import PlanBasis
 from pyhudi.write.file_group_keys import in_groups
-from pyhudi.write.location_columns import FILE_ID
+from pyhudi.write.location_columns import DELETE, FILE_ID
 from pyhudi.write.log_settings import LOG_SLICES_SCHEMA, appended_groups, log_slices
 from pyhudi.write.partition_upsert import PartitionLookup
 from pyhudi.write.planning.existing_files import LogContents
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, average_record_size, smallest_files
-from pyhudi.write.planning.workload_profile import Workload, plan_workload
+from pyhudi.write.planning.workload_profile import Workload, plan_workload, profile_stats
+from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.write_checks import check_log_free
+from pyhudi.write.write_operations import type_name
 from pyhudi.write.write_settings import sizing
 
 _SIZE_HISTORY = 5
@@ -62,27 +70,72 @@ _STAY = {
 
 
 @dataclass(frozen=True, slots=True)
-class GroupPlan:
-    """``rows`` are tagged, and cheap to evaluate thanks to ``cached``; ``slices`` are the file groups as the plan saw
-    them, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``seen`` is what the plan was made on; ``records``: the
-    record index in which keys were looked up; ``by_key``: rows have file groups, but no positions.
+class FileGroupPlan:
+    """A `WritePlan`. ``rows`` are tagged, and cheap to evaluate thanks to ``cached``; ``slices`` are the file groups as
+    the plan saw them, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``basis`` is what the plan was made on;
+    ``records``: the record index in which keys were looked up; ``by_key``: rows have file groups, but no positions.
     """
 
+    job: WriteJob
     rows: DataFrame
     workload: Workload
     slices: pa.Table
     logs: pa.Table
-    seen: PlanBasis
+    basis: PlanBasis
     cached: Cached
     records: RecordIndex | None = None
     by_key: bool = False
 
+    def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:  # noqa: ARG002 - all suit it
+        """Return whether the timeline says the same."""
+        return PlanBasis.of(timeline) == self.basis
 
-def plan_groups(
-    job: WriteJob, active: ActiveTimeline | None, instant: str = "", *, seek: bool = True
-) -> GroupPlan | PartitionUpsertPlan:
-    """Key the rows of a job, and merge, tag and count them unless the tasks that write them can do that (*seek*: they
-    may). Runs Spark jobs; rows stay cached until ``cached`` of the plan is released.
+    def inflight_metadata(self) -> CommitMetadata:
+        """Return the rows of each file group."""
+        return CommitMetadata(type_name(self.job.operation), profile_stats(self.workload))
+
+    def write(self, instant: str) -> pa.Table:
+        """Write the rows; returns the write stats. Runs a Spark job."""
+        context = self.job.context(instant).with_log_slices(self.logs)
+        if self.by_key:
+            context = replace(context, keyed=KeyedWrite())  # the index tells file groups, not rows in them
+        return run_upsert(route(self.rows, self.workload, most_tasks(self.job)), context)
+
+    def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
+        """Return what the write has done to keys."""
+        looked_up = self.records is not None
+        doubts = () if self.records is None else self.records.doubts
+        return KeyChanges(stats, self.slices, replaced, self._deleted, looked_up=looked_up, doubts=doubts)
+
+    def release(self) -> None:
+        """Free the cached rows."""
+        self.cached.release()
+
+    def _deleted(self) -> DataFrame | None:
+        """The keys of records that are certainly gone from their partitions."""
+        if DELETE not in self.rows.columns:
+            return None  # none is
+        gone = F.col(DELETE) & F.col(FILE_ID).isNotNull()
+        job = self.job
+        if job.changes is not None:
+            return self.rows.where(gone).select(
+                RECORD_KEY, PARTITION_PATH
+            )  # with ordering values of the stored records
+        if job.operation is not Operation.DELETE and job.merging.mode is not MergeMode.COMMIT_TIME_ORDERING:
+            if job.merging.mode is not MergeMode.EVENT_TIME_ORDERING or not job.global_keys:
+                return None
+            # where ordering values count, the stored record may win against a delete; but a row that has become one
+            # has won already: its record moves to another partition
+            gone &= ~is_delete(self.rows.schema, job.merging)
+        return self.rows.where(gone).select(RECORD_KEY, PARTITION_PATH)
+
+
+def plan_file_groups(
+    job: WriteJob, active: ActiveTimeline | None, metadata_partitions: Collection[str], instant: str = ""
+) -> FileGroupPlan | PartitionUpsertPlan:
+    """Key the rows of a job, and merge, tag and count them unless the tasks that write them can do that, as they may
+    where no partition of the metadata table has to be told about single keys. Runs Spark jobs; rows stay cached until
+    the plan is released.
 
     ``active`` is what the plan is made on, file slices and pending table services alike (None: there is no table yet);
     ``instant`` is needed for generated keys.
@@ -117,18 +170,22 @@ def plan_groups(
         record_size = average_record_size(_write_history(active), files)
         ratio = job.opts.get_typed(options.FILL_RATIO)
         deletes = job.operation is Operation.DELETE
-        if seek and job.changes is None and supports_partition_lookup(job, slices, logged, clustering):
+        if (
+            without_key_indexes(metadata_partitions)
+            and job.changes is None
+            and supports_partition_lookup(job, slices, logged, clustering)
+        ):
             rows = cached.add(numbered(rows) if combines(job) else rows)
             partitions = count_partitions(rows, slices)
             most = job.opts.get_typed(options.INDEX_TASK_ROWS)
             if is_cheaper(partitions, job.config.table_type, parallelism(rows.sparkSession), most):
                 bases = base_files(slices, partitions)
                 dedupes = dedupe_in_tasks(job.merging, hard_deletes=deletes) if combines(job) else None
-                sought = PartitionLookup(bases, small, files, record_size, ratio, dedupes)
+                lookup = PartitionLookup(bases, small, files, record_size, ratio, dedupes)
                 logs = LOG_SLICES_SCHEMA.empty_table()
                 if merge_on_read:
                     logs = log_slices(bases, slices, compaction, named_by_slice=job.config.version < 8)
-                return PartitionUpsertPlan(rows, partitions, sought, slices, logs, basis, cached)
+                return PartitionUpsertPlan(job, rows, partitions, lookup, slices, logs, basis, cached)
         placed = job.changes is not None and job.changes.placed
         if placed:
             rows = _placed(job, cached.add(rows), slices, small, cached, logged, records)
@@ -143,7 +200,7 @@ def plan_groups(
             by_slice = job.config.version < 8
             logs = log_slices(appended_groups(workload), slices, compaction, named_by_slice=by_slice)
         by_key = placed or records is not None  # file groups are known, not rows in them
-        return GroupPlan(rows, workload, slices, logs, basis, cached, records, by_key)
+        return FileGroupPlan(job, rows, workload, slices, logs, basis, cached, records, by_key)
     except BaseException:
         cached.release()
         raise

@@ -7,7 +7,8 @@ need no places at all. The price is that unusable keys are found only then, and 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -36,11 +37,18 @@ from pyhudi.spark.keys.deduplication import POSITION, dedupe_in_tasks, mark_dele
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.tagging import KeyLookup, tag, untagged
-from pyhudi.spark.write.bucket_column import with_bucket
-from pyhudi.spark.write.consistent_bucket_routing import Locations, check_in_view, located, opened, refuse_replacing
-from pyhudi.spark.write.group_plan import combines, duplicate_policy, keys_only
+from pyhudi.spark.write.plans.bucket_column import with_bucket
+from pyhudi.spark.write.plans.consistent_bucket_routing import (
+    Locations,
+    check_in_view,
+    located,
+    opened,
+    refuse_replacing,
+)
+from pyhudi.spark.write.plans.file_group_plan import combines, duplicate_policy, keys_only
+from pyhudi.spark.write.plans.write_plan import most_tasks, requested_tasks
 from pyhudi.spark.write.row_changes import keyed_changes
-from pyhudi.spark.write.write_job import WriteJob, touched_partitions
+from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.merge_settings import DELETE_FIELD
 from pyhudi.table.view.file_group_state import replaced_groups as groups_out_of_view
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
@@ -55,96 +63,126 @@ from pyhudi.write.planning.existing_files import check_buckets
 from pyhudi.write.rows.keyed_rows import KeyedWrite
 from pyhudi.write.write_checks import check_log_free
 from pyhudi.write.write_context import WriteContext
-from pyhudi.write.write_operations import REPLACING, replaced_groups, type_name
-from pyhudi.write.write_result import WriteResult
+from pyhudi.write.write_operations import REPLACING, type_name
 
 _BUCKET, _KNOWN_ID = "_pyhudi_bucket", "_pyhudi_known_id"
 _UNLIMITED = 1 << 60
 _FEWEST_TASKS = 8
 
 
-def write_buckets(job: WriteJob) -> WriteResult:
-    """Write a job's rows to the file groups of their buckets."""
-    slices, timeline = SLICE_SCHEMA.empty_table(), None
-    if job.client is not None:
-        active = job.client.active_timeline()
-        timeline, slices = active.timeline, job.slices(active)
-    locations = _checked(job, slices, timeline)  # before anything is written
-    with Cached() as cached, job.transaction() as tx:
-        if job.client is not None and PlanBasis.of(tx.timeline) != PlanBasis.of(timeline):
-            slices = job.slices(tx.active)
-            locations = _checked(job, slices, tx.timeline)
-        tx.to_inflight(None if job.operation is Operation.BULK_INSERT else _marked(job, slices))
-        if RECORD_INDEX in tx.config.metadata_partitions and _deletes_for_certain(job):
-            job = replace(job, df=cached.add(job.df))  # the index has to learn the keys of the very same rows
-        stats = write_bucketed(job, tx.instant, slices, locations, None if job.client is None else tx.active)
-        keep_counts(job)
-        replaced = _replaced(job, slices, stats)
-        gone = partial(_deleted, job, tx.instant, slices)
-        index = job.index_delta(tx, KeyChanges(stats, slices, replaced, gone, bucketed=True))
-        return job.commit(tx, job.metadata(stats, replaced), index)
+@dataclass(frozen=True, slots=True)
+class BucketPlan:
+    """A `WritePlan`. ``slices`` are the file groups as the plan saw them, ``written`` those of them that rows are
+    merged into; ``locations``: the places of keys by consistent hashing (None: they follow from the key alone), and
+    ``out_of_view`` then the file groups that may not be written; ``logs`` (LOG_SLICES_SCHEMA): those that may get log
+    files; ``indexed``: a record index has to learn which keys are deleted."""
+
+    job: WriteJob
+    bucketing: Bucketing
+    slices: pa.Table
+    written: pa.Table
+    basis: PlanBasis
+    cached: Cached
+    locations: Locations | None = None
+    out_of_view: pa.Table | None = None
+    logs: pa.Table | None = None
+    indexed: bool = False
+
+    def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
+        """Return whether the timeline says the same, and the record index has come or gone."""
+        return (RECORD_INDEX in metadata_partitions) == self.indexed and PlanBasis.of(timeline) == self.basis
+
+    def inflight_metadata(self) -> CommitMetadata | None:
+        """Return the content of the inflight file. By that of a version 6 table, a rollback without markers knows in
+        which file groups log files may have got blocks: in any, as rows are not counted before they are written."""
+        job, slices = self.job, self.slices
+        if job.operation is Operation.BULK_INSERT:
+            return None
+        if job.config.version >= 8 or job.config.table_type is not TableType.MERGE_ON_READ:
+            return CommitMetadata(type_name(job.operation))
+        any_row = pa.repeat(pa.scalar(1, pa.int64()), slices.num_rows)
+        columns = [slices["partition"], slices["file_id"], slices["base_instant"], any_row]
+        names = ["partitionPath", "fileId", "prevCommit", "numUpdateWrites"]
+        return CommitMetadata(type_name(job.operation), write_stats(pa.table(columns, names=names)))
+
+    def write(self, instant: str) -> pa.Table:
+        """Write the rows, those of file groups that there are to these; returns the write stats. Runs Spark jobs."""
+        job = self.job
+        rows = _prepared(job, instant, self.written)
+        if combines(job):
+            rows = numbered(rows)
+        context = _context(job, instant, self.logs)
+        if self.locations is not None:
+            placed = located(rows, self.locations).withColumn(ROW, _no_row())
+            stats = run_upsert(_together(placed, job), context)
+            if self.out_of_view is not None:
+                check_in_view(stats, self.out_of_view)
+            store_first(job.storage, opened(self.locations, stats))
+            return stats
+        rows = with_bucket(rows, job.spec, self.bucketing, _BUCKET)
+        return run_upsert(_routed(rows, job, bucket_groups(self.written), self.written), context)
+
+    def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:
+        """Return what the write has done to keys, of which it has looked up none."""
+        return KeyChanges(stats, self.slices, replaced, partial(self._deleted, instant), bucketed=True)
+
+    def release(self) -> None:
+        """Free the cached rows."""
+        self.cached.release()
+
+    def _deleted(self, instant: str) -> DataFrame | None:
+        """The rows that certainly delete their keys, whether these are there or not."""
+        if not _deletes_for_certain(self.job):
+            return None
+        return _prepared(self.job, instant, self.slices).where(F.col(DELETE))
 
 
-def write_bucketed(
-    job: WriteJob, instant: str, slices: pa.Table, locations: Locations | None, active: ActiveTimeline | None = None
-) -> pa.Table:
-    """Write the rows of a job, those of file groups that there are (SLICE_SCHEMA) to these; returns the write stats.
-    ``locations``: the places of keys by consistent hashing; ``active`` is what the write is planned on (None: there is
-    no table yet)."""
-    if job.operation in REPLACING:
-        slices = slices.slice(0, 0)
-    rows = _prepared(job, instant, slices)
-    if combines(job):
-        rows = numbered(rows)
-    context = _context(job, instant, slices, active)
-    if locations is not None:
-        stats = run_upsert(_together(located(rows, locations).withColumn(ROW, _no_row()), job), context)
-        if active is not None:
-            check_in_view(stats, groups_out_of_view(active, active.timeline))
-        store_first(job.storage, opened(locations, stats))
-        return stats
-    rows = with_bucket(rows, job.spec, _bucketing(job), _BUCKET)
-    return run_upsert(_routed(rows, job, bucket_groups(slices), slices), context)
-
-
-def _marked(job: WriteJob, slices: pa.Table) -> CommitMetadata:
-    """Content of the inflight file. By that of a version 6 table, a rollback without markers knows in which file groups
-    log files may have got blocks: in any, as rows are not counted before they are written."""
-    if job.config.version >= 8 or job.config.table_type is not TableType.MERGE_ON_READ:
-        return CommitMetadata(type_name(job.operation))
-    any_row = pa.repeat(pa.scalar(1, pa.int64()), slices.num_rows)
-    columns = [slices["partition"], slices["file_id"], slices["base_instant"], any_row]
-    names = ["partitionPath", "fileId", "prevCommit", "numUpdateWrites"]
-    return CommitMetadata(type_name(job.operation), write_stats(pa.table(columns, names=names)))
-
-
-def keep_counts(job: WriteJob) -> None:
-    """Store the numbers of buckets in the table where they differ between partitions, unless it has them."""
-    if job.bucketing is not None and job.bucketing.counts.rules:
-        store_counts(job.storage, job.bucketing.counts)
-
-
-def _bucketing(job: WriteJob) -> Bucketing:
-    found = job.bucketing
-    assert found is not None
-    return found
-
-
-def _checked(job: WriteJob, slices: pa.Table, timeline: Timeline | None) -> Locations | None:
-    """Check whether the table can be written with these settings of the index; returns the places of keys by consistent
-    hashing (None: they follow from the key alone).
+def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitions: Collection[str]) -> BucketPlan:
+    """Plan a write to the file groups of buckets. ``active`` is what the plan is made on (None: there is no table yet).
 
     Raises:
         UnsupportedTableError: the table was written with another index, or has log files although it may not, or
             consistent hashing cannot do the operation.
         ConfigError: it was written with other settings of this one.
     """
-    bucketing = _bucketing(job)
+    slices, timeline = SLICE_SCHEMA.empty_table(), None
+    if active is not None:
+        timeline, slices = active.timeline, job.slices(active)
+    completed = [] if timeline is None else [instant.requested for instant in timeline.completed()]
+    assert job.bucketing is not None
+    bucketing = job.bucketing.of_table(job.storage, completed) if active is not None else job.bucketing
+    locations = _locations(job, bucketing, slices, completed, new=active is None)
+    written = slices.slice(0, 0) if job.operation in REPLACING else slices
+    out_of_view = logs = None
+    if active is not None:
+        if locations is not None:
+            out_of_view = groups_out_of_view(active, active.timeline)
+        if job.config.table_type is TableType.MERGE_ON_READ:
+            # of the same moment as the slices: a compaction that has completed since is in neither
+            pending = pending_compaction_groups(active)
+            logs = log_slices(written, written, pending, named_by_slice=job.config.version < 8)
+    cached, indexed = Cached(), RECORD_INDEX in metadata_partitions
+    if indexed and _deletes_for_certain(job):
+        job = replace(job, df=cached.add(job.df))  # the index has to learn the keys of the very same rows
+    basis = PlanBasis.of(timeline)
+    return BucketPlan(job, bucketing, slices, written, basis, cached, locations, out_of_view, logs, indexed)
+
+
+def store_bucket_counts(job: WriteJob) -> None:
+    """Store the numbers of buckets in the table where they differ between partitions, unless it has them."""
+    if job.bucketing is not None and job.bucketing.counts.rules:
+        store_counts(job.storage, job.bucketing.counts)
+
+
+def _locations(
+    job: WriteJob, bucketing: Bucketing, slices: pa.Table, completed: Sequence[str], *, new: bool
+) -> Locations | None:
+    """Check whether the table can be written with these settings of the index; returns the places of keys by consistent
+    hashing (None: they follow from the key alone)."""
     if bucketing.engine is BucketEngine.CONSISTENT_HASHING:
         if job.operation in REPLACING:
             refuse_replacing(job.operation.value)
-        completed = [] if timeline is None else [instant.requested for instant in timeline.completed()]
-        known = {} if timeline is None else load_metadata(job.storage, known_partitions(job.storage), completed)
+        known = {} if new else load_metadata(job.storage, known_partitions(job.storage), completed)
         return Locations.of(bucketing, known, slices)
     if job.operation in REPLACING:
         return None
@@ -208,7 +246,7 @@ def _together(rows: DataFrame, job: WriteJob, tasks: int = 0) -> DataFrame:
     and how many there are Spark knows when they have been shuffled.
     """
     order = [PARTITION_PATH, FILE_ID, *([POSITION] if POSITION in rows.columns else [])]
-    asked = _tasks(job)
+    asked = requested_tasks(job)
     if tasks:
         return rows.repartition(asked or tasks, TASK).sortWithinPartitions(*order)
     by = [F.col(PARTITION_PATH), F.col(FILE_ID)]
@@ -222,21 +260,11 @@ def _no_row() -> Column:
 def _placed(slices: pa.Table, job: WriteJob) -> tuple[npt.NDArray[np.int32], int]:
     """Placement keys of the file groups' tasks, by the sizes of base files; and the number of tasks."""
     sizes = pc.fill_null(slices["base_size"], 0).to_numpy().astype(np.int64)
-    most = _tasks(job) or int(job.df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+    most = most_tasks(job)
     return place(sizes, most, fewest=min(most, _FEWEST_TASKS))
 
 
-def _tasks(job: WriteJob) -> int:
-    """The number of tasks that the user wants; 0: none in particular."""
-    option = {
-        Operation.UPSERT: options.UPSERT_PARALLELISM,
-        Operation.DELETE: options.DELETE_PARALLELISM,
-        Operation.BULK_INSERT: options.BULKINSERT_PARALLELISM,
-    }.get(job.operation, options.INSERT_PARALLELISM)
-    return int(job.opts.get_typed(option))
-
-
-def _context(job: WriteJob, instant: str, slices: pa.Table, active: ActiveTimeline | None) -> WriteContext:
+def _context(job: WriteJob, instant: str, logs: pa.Table | None) -> WriteContext:
     deletes = job.operation is Operation.DELETE
     duplicates = job.operation in (Operation.INSERT, Operation.BULK_INSERT) and job.opts.get_typed(
         options.MERGE_ALLOW_DUPLICATE_ON_INSERTS
@@ -246,13 +274,10 @@ def _context(job: WriteJob, instant: str, slices: pa.Table, active: ActiveTimeli
         dedupe=dedupe_in_tasks(job.merging, hard_deletes=deletes) if combines(job) else None,
     )
     context = job.context(instant)
-    logs = context.logs
-    if logs is not None and active is not None:
-        # of the same moment as the slices: a compaction that has completed since is in neither
-        pending = pending_compaction_groups(active)
-        logs = replace(logs, slices=log_slices(slices, slices, pending, named_by_slice=job.config.version < 8))
+    if logs is not None:
+        context = context.with_log_slices(logs)
     # a bucket is one file group, however large
-    return replace(context, keyed=keyed, logs=logs, max_file_size=_UNLIMITED)
+    return replace(context, keyed=keyed, max_file_size=_UNLIMITED)
 
 
 def _deletes_for_certain(job: WriteJob) -> bool:
@@ -262,20 +287,3 @@ def _deletes_for_certain(job: WriteJob) -> bool:
     marked = IS_DELETED in job.df.columns or DELETE_FIELD in job.merging.properties
     certain = marked and job.merging.mode is MergeMode.COMMIT_TIME_ORDERING
     return job.operation is Operation.DELETE or (certain and job.operation is Operation.UPSERT)
-
-
-def _deleted(job: WriteJob, instant: str, slices: pa.Table) -> DataFrame | None:
-    """The rows that certainly delete their keys, whether these are there or not."""
-    if not _deletes_for_certain(job):
-        return None
-    return _prepared(job, instant, slices).where(F.col(DELETE))
-
-
-def _replaced(job: WriteJob, slices: pa.Table, stats: pa.Table) -> pa.Table | None:
-    """The file groups that an overwriting operation takes out of view."""
-    if job.operation is Operation.INSERT_OVERWRITE_TABLE:
-        return replaced_groups(slices, None)
-    if job.operation is Operation.INSERT_OVERWRITE:
-        named = job.opts.get_typed(options.STATIC_OVERWRITE_PARTITIONS)
-        return replaced_groups(slices, named or touched_partitions(stats))
-    return None

@@ -5,7 +5,7 @@ All that is asked of the rows before is how many there are in each partition.
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,14 +23,20 @@ from pyhudi.spark.execution.cached_frames import Cached
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.task_placement import place
+from pyhudi.spark.execution.write_stages import run_partition_upsert
+from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import POSITION
 from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.write.plans.write_plan import most_tasks
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.plan_basis import PlanBasis
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
 from pyhudi.write.partition_upsert import BASES_SCHEMA, PartitionLookup
 from pyhudi.write.planning.existing_files import LogContents
+from pyhudi.write.write_operations import type_name
 
 _WITHOUT_KEYS = frozenset({FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS})
 """Partitions of the metadata table that are kept up to date without knowing which keys a write has found."""
@@ -46,17 +52,39 @@ base files rewritten. Rough: they only tell small partitions from large ones."""
 
 @dataclass(frozen=True, slots=True)
 class PartitionUpsertPlan:
-    """``rows`` have keys, and are cheap to evaluate thanks to ``cached``; ``partitions`` (partition, rows, bytes
-    of base files) is what they touch. ``slices`` are the file groups as the plan saw them, ``logs``
-    (LOG_SLICES_SCHEMA) those that may get log files; ``seen`` is what it was made on."""
+    """A `WritePlan`. ``rows`` have keys, and are cheap to evaluate thanks to ``cached``; ``partitions`` (partition,
+    rows, bytes of base files) is what they touch. ``slices`` are the file groups as the plan saw them, ``logs``
+    (LOG_SLICES_SCHEMA) those that may get log files; ``basis`` is what it was made on."""
 
+    job: WriteJob
     rows: DataFrame
     partitions: pa.Table
-    sought: PartitionLookup
+    lookup: PartitionLookup
     slices: pa.Table
     logs: pa.Table
-    seen: PlanBasis
+    basis: PlanBasis
     cached: Cached
+
+    def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:
+        """Return whether the timeline says the same, and still no index needs to be told about single keys."""
+        return without_key_indexes(metadata_partitions) and PlanBasis.of(timeline) == self.basis
+
+    def inflight_metadata(self) -> CommitMetadata:
+        """Return the kind of the write: the rows of each file group are not known before they are written."""
+        return CommitMetadata(type_name(self.job.operation))
+
+    def write(self, instant: str) -> pa.Table:
+        """Write the rows; returns the write stats. Runs a Spark job."""
+        context = self.job.context(instant).with_log_slices(self.logs)
+        return run_partition_upsert(_by_partition(self, most_tasks(self.job)), context, self.lookup)
+
+    def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
+        """Return what is known of keys: nothing but the stats, as no index needs more."""
+        return KeyChanges(stats, self.slices, replaced)
+
+    def release(self) -> None:
+        """Free the cached rows."""
+        self.cached.release()
 
 
 def supports_partition_lookup(
@@ -81,7 +109,7 @@ def supports_partition_lookup(
     )
 
 
-def without_key_indexes(partitions: AbstractSet[str] | tuple[str, ...]) -> bool:
+def without_key_indexes(partitions: Collection[str]) -> bool:
     """Return True if no partition of the metadata table has to be told about single keys."""
     return set(partitions) <= _WITHOUT_KEYS
 
@@ -117,7 +145,7 @@ def base_files(slices: pa.Table, partitions: pa.Table) -> pa.Table:
     return slices.filter(keep).select(BASES_SCHEMA.names).cast(BASES_SCHEMA).combine_chunks()
 
 
-def by_partition(plan: PartitionUpsertPlan, most_tasks: int) -> DataFrame:
+def _by_partition(plan: PartitionUpsertPlan, most_tasks: int) -> DataFrame:
     """The rows at the tasks of their partitions, in the order in which they came, without places."""
     partitions = plan.partitions
     rows, size = (partitions[name].to_numpy().astype(np.float64) for name in ("rows", "size"))

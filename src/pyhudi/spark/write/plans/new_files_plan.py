@@ -1,0 +1,53 @@
+"""Plan of a bulk_insert: one pass over the input, new file groups only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pyhudi.config import options
+from pyhudi.spark.execution.write_stages import run_bulk_insert
+from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
+from pyhudi.spark.keys.deduplication import dedupe
+from pyhudi.spark.keys.key_generator import with_keys
+from pyhudi.spark.write.plans.bulk_insert_sort import arrange
+from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.table.view.file_system_view import SLICE_SCHEMA
+from pyhudi.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class NewFilesPlan:
+    """A `WritePlan` that depends on nothing. Rows are read once; a bad key among them rolls the write back."""
+
+    job: WriteJob
+
+    @property
+    def slices(self) -> pa.Table:
+        """No file groups: none is looked at."""
+        return SLICE_SCHEMA.empty_table()
+
+    def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:  # noqa: ARG002
+        """Return True."""
+        return True
+
+    def inflight_metadata(self) -> None:
+        """Return None: the inflight file is empty."""
+
+    def write(self, instant: str) -> pa.Table:
+        """Write the rows into new file groups; returns the write stats. Runs a Spark job."""
+        job = self.job
+        rows = with_keys(job.df, job.spec, instant)
+        if job.opts.get_typed(options.COMBINE_BEFORE_INSERT):
+            rows = dedupe(rows, job.merging, global_keys=job.global_keys)
+        rows, together = arrange(rows, job.opts, partitioned=bool(job.spec.partition_fields))
+        return run_bulk_insert(rows, job.context(instant), sorted_input=together)
+
+    def key_changes(self, instant: str, stats: pa.Table, replaced: pa.Table | None) -> KeyChanges:  # noqa: ARG002
+        """Return what is known of keys: the files that have them."""
+        return KeyChanges(stats)
+
+    def release(self) -> None:
+        """Do nothing: no rows are kept."""

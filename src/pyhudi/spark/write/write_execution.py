@@ -1,0 +1,85 @@
+"""Execution of writes: plans what a job's rows do to the table, announces it, writes, and publishes the commit.
+
+Everything that can fail because of the data (keys, tagging, counting) happens before the write is announced on the
+timeline, planned on the timeline as it is then. Should another writer commit in between, the plan is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import pyarrow as pa
+
+from pyhudi.config import options
+from pyhudi.config.enums import Operation
+from pyhudi.spark.spark_errors import spark_errors
+from pyhudi.spark.write.delete_partition import delete_partitions
+from pyhudi.spark.write.plans.bucket_plan import plan_buckets, store_bucket_counts
+from pyhudi.spark.write.plans.file_group_plan import plan_file_groups
+from pyhudi.spark.write.plans.new_files_plan import NewFilesPlan
+from pyhudi.spark.write.plans.write_plan import WritePlan
+from pyhudi.spark.write.write_job import WriteJob, touched_partitions
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.write.write_operations import replaced_groups
+from pyhudi.write.write_result import WriteResult
+
+
+def execute_write(job: WriteJob) -> WriteResult:
+    """Carry out a job: insert, bulk_insert, upsert, delete, insert_overwrite(_table) or delete_partition."""
+    if job.operation is Operation.DELETE_PARTITION:
+        return delete_partitions(job)
+    plan: WritePlan | None = None
+    try:
+        plan = plan_ahead(job, None if job.client is None else job.client.active_timeline)
+        with job.transaction() as tx:
+            partitions = tx.config.metadata_partitions
+            if plan is None or not plan.holds(tx.timeline, partitions):
+                if plan is not None:
+                    plan.release()
+                plan = plan_write(job, None if job.client is None else tx.active, partitions, tx.instant)
+            tx.to_inflight(plan.inflight_metadata())
+            stats = plan.write(tx.instant)
+            store_bucket_counts(job)
+            replaced = _replaced(job, plan.slices, stats)
+            index = job.index_delta(tx, plan.key_changes(tx.instant, stats, replaced))
+            return job.commit(tx, job.metadata(stats, replaced), index)
+    finally:
+        if plan is not None:
+            plan.release()
+
+
+def plan_ahead(job: WriteJob, look: Callable[[], ActiveTimeline] | None) -> WritePlan | None:
+    """Plan a job before its write is announced, on the timeline that ``look`` gives (None: there is no table yet); None
+    where that cannot be, because generated keys hold the instant, or gains nothing."""
+    if job.spec.auto_keys or _writes_new_files(job):
+        return None
+    partitions = () if job.client is None else job.client.config.metadata_partitions
+    with spark_errors(job.df, job.spec):
+        return plan_write(job, None if look is None else look(), partitions)
+
+
+def plan_write(
+    job: WriteJob, active: ActiveTimeline | None, metadata_partitions: Collection[str], instant: str = ""
+) -> WritePlan:
+    """Plan a job. ``active`` is what the plan is made on (None: there is no table yet), ``metadata_partitions`` are
+    those of the table; ``instant`` is needed for generated keys."""
+    if _writes_new_files(job):
+        return NewFilesPlan(job)
+    if job.bucketing is not None:
+        return plan_buckets(job, active, metadata_partitions)
+    return plan_file_groups(job, active, metadata_partitions, instant)
+
+
+def _writes_new_files(job: WriteJob) -> bool:
+    """True if rows go to new file groups wherever their keys are."""
+    return job.operation is Operation.BULK_INSERT and job.bucketing is None
+
+
+def _replaced(job: WriteJob, slices: pa.Table, stats: pa.Table) -> pa.Table | None:
+    """The file groups that an overwriting operation takes out of view."""
+    if job.operation is Operation.INSERT_OVERWRITE_TABLE:
+        return replaced_groups(slices, None)
+    if job.operation is Operation.INSERT_OVERWRITE:
+        named = job.opts.get_typed(options.STATIC_OVERWRITE_PARTITIONS)
+        return replaced_groups(slices, named or touched_partitions(stats))
+    return None
