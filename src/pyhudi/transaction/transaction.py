@@ -45,12 +45,18 @@ from pyhudi.transaction.file_reconciliation import reconcile
 from pyhudi.transaction.key_conflicts import find_key_conflict
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.lock_provider import LockProvider
-from pyhudi.transaction.post_commit import build_metadata_table, metadata_write_context, run_metadata_services
+from pyhudi.transaction.post_commit import (
+    build_metadata_table,
+    metadata_write_context,
+    plan_metadata_services,
+    run_metadata_services,
+)
 from pyhudi.transaction.rollback.rollback_failed import FailedWrites, Rollbacks, newest, refuse_pending_restore
 from pyhudi.transaction.rollback_status import find_rollback, rolled_back
 from pyhudi.transaction.serializable_reads import ReadSet
 
 if TYPE_CHECKING:
+    from pyhudi.metadata.services.compaction_job import MetadataCompactionJob
     from pyhudi.storage import Storage
     from pyhudi.table.meta_client import TableMetaClient
 
@@ -91,6 +97,7 @@ class Transaction:
         self._entry: Instant
         self._published: Instant | None = None
         self._finished = False
+        self._metadata_job: MetadataCompactionJob | None = None
         self.timeline: Timeline
 
     @classmethod
@@ -248,7 +255,11 @@ class Transaction:
             return conflict
         assert self._published is not None
         self._entry = self._published
-        return Committed(self._entry, (*warnings, *self._finish()))
+        warnings += self._finish()
+        run_metadata_services(
+            self.storage, self.typed_options, self.config, self._generator, self._metadata_job, self.stats_reader
+        )
+        return Committed(self._entry, tuple(warnings))
 
     def _decide(
         self,
@@ -294,7 +305,7 @@ class Transaction:
                 exclusively(done)
             self._published = done
             if exclusively is None:
-                run_metadata_services(metadata_context, self.config)
+                self._metadata_job = plan_metadata_services(metadata_context, self.config)
         return None
 
     def _after(self, failure: BaseException) -> str:

@@ -31,7 +31,7 @@ from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.conflict_resolution import is_clustering
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.post_commit import metadata_write_context, run_metadata_services
+from pyhudi.transaction.post_commit import metadata_write_context, plan_metadata_services, run_metadata_services
 from pyhudi.transaction.rollback.rollback_failed import FailedWrites, Rollbacks, newest, refuse_pending_restore
 
 if TYPE_CHECKING:
@@ -206,7 +206,8 @@ class Cleaner:
             millis = int((time.monotonic() - begun) * 1000)
             content = clean_metadata(plan, entry.requested, millis, config.version, dropped, {})
             active.complete(entry, content, metadata_context.completed_at(config.version))
-            run_metadata_services(metadata_context, config)
+            job = plan_metadata_services(metadata_context, config)
+        run_metadata_services(self._storage, self._opts, config, self._generator, job, self._stats_reader)
         return True
 
 
