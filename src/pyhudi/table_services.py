@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from pyhudi.config import Options
 from pyhudi.index_planning import IndexPlanning, file_stats_reader, session_if_any
+from pyhudi.metrics.publish import check_metrics_options
 from pyhudi.services.archival.archival_plan import ArchivalPlan
 from pyhudi.services.archival.table_archival import archive_table, plan_archival
 from pyhudi.services.cleaning.cleaner import Cleaner
@@ -466,6 +467,7 @@ class TableServices(ClusteringServices, IndexPlanning):
 
     def _open(self, options: Given) -> tuple[TableMetaClient, Options]:
         opts = Options.parse({**self._options, **(options or {})})
+        check_metrics_options(opts)
         client = TableMetaClient.open(self._path, opts)
         return client, client.config.validate_against(opts)
 

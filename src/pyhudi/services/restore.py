@@ -165,7 +165,9 @@ class Restorer:
                 files = self._complete(active, entry, plan, int((time.monotonic() - begun) * 1000))
         assert plan.instant is not None
         counts = {"instants": len(plan), "files": files}
-        return ServiceResult(SERVICE, self._storage.uri(), (plan.instant,), counts, millis=self._phases.millis).logged()
+        return ServiceResult(
+            SERVICE, self._storage.uri(), (plan.instant,), counts, millis=self._phases.millis
+        ).published(self._opts)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 

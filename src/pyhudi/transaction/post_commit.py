@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from pyhudi.metadata.services import metadata_compaction as compaction
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.metadata.writer.metadata_writer import build_all, columns_of, is_enabled
+from pyhudi.metrics.action_report import ActionReport
+from pyhudi.metrics.publish import publish
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.transaction.action_start import current_config
@@ -42,7 +44,8 @@ def plan_metadata_services(metadata_context: MetadataWriteContext, config: Table
             return job
         try:
             stats, millis = compaction.merge(job, metadata_context.stats_reader)
-            _report(storage, compaction.complete(metadata_context, config, job, stats, millis))
+            result = compaction.complete(metadata_context, config, job, stats, millis)
+            _report(storage, metadata_context.opts, config, result)
         except Exception as failure:
             _log_failure(storage, failure)
             compaction.fail(metadata_context, config, job, failure)
@@ -73,14 +76,17 @@ def run_metadata_services(
             except Exception as error:
                 failure = error
                 _log_failure(storage, error)
+            result = None
             with generator.reserve() as slot:
                 config = current_config(storage, config)
                 active = ActiveTimeline.load(storage, config.layout)
                 context = metadata_write_context(storage, opts, active, slot, stats_reader)
                 if failure is None:
-                    _report(storage, compaction.complete(context, config, job, stats, millis))
+                    result = compaction.complete(context, config, job, stats, millis)
                 else:
                     compaction.fail(context, config, job, failure)
+        if result is not None:
+            _report(storage, opts, config, result)
     except Exception as error:  # whoever comes next drops what is left
         _log_failure(storage, error)
 
@@ -94,11 +100,21 @@ def _log_failure(storage: Storage, failure: Exception) -> None:
     )
 
 
-def _report(storage: Storage, result: compaction.MetadataServiceResult) -> None:
-    if result.reason:
-        _log.info("the metadata table of %s was not compacted: %s", storage.root, result.reason)
-    else:
-        _log.info("compacted the metadata table of %s: %s", storage.root, result)
+def _report(storage: Storage, opts: Options, config: TableConfig, result: compaction.MetadataServiceResult) -> None:
+    counts = {"file_groups": result.num_groups, "records": result.num_records, "bytes_read": result.bytes_read}
+    report = ActionReport(
+        "metadata_compaction",
+        storage.uri(),
+        config.name,
+        (result.instant,) if result.instant else (),
+        "COMPACT",
+        counts,
+        result.bytes_written,
+        dict(result.millis),
+        {"totalBytesWritten": result.bytes_written, "totalRecordsWritten": result.num_records},
+        result.reason,
+    )
+    publish(report, opts)
 
 
 def build_metadata_table(

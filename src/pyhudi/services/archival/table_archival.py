@@ -67,4 +67,4 @@ def archive_table(client: TableMetaClient, opts: Options, *, only_if_due: bool =
     counts = {"instants": len(instants)}
     return ServiceResult(
         SERVICE, storage.uri(), instants, counts, millis=phases.millis, reason="" if instants else plan.reason
-    ).logged()
+    ).published(opts)

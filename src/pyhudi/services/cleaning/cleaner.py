@@ -109,7 +109,7 @@ class Cleaner:
             sum(plan.num_bytes for plan in done),
             self._phases.millis,
             reason if not done or any(plan.incomplete for plan in done) else "",
-        ).logged()
+        ).published(self._opts)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
