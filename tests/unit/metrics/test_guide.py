@@ -19,7 +19,7 @@ def test_examples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mor.load([row(f"{p}1", p, 0, "x") for p in FILE_IDS])
     names: dict[str, Any] = {"path": str(mor.root)}
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
         exec(compile(block, "observability.md", "exec"), names)
     assert "t.savepoint.duration" in in_memory_metrics()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, TransactionError
 from pyhudi.metadata.writer.metadata_writer import record_clean
+from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.cleaning.clean_planner import empty_clean_due, make_clean_plan, pending_cleans, read_savepoints
 from pyhudi.services.service_result import Phases, ServiceResult
@@ -63,7 +63,7 @@ class Cleaner:
         client: TableMetaClient,
         opts: Options,
         stats_reader: FileStatsReader,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self._client, self._opts, self._stats_reader = client, opts, stats_reader
         self._storage: Storage = client.storage
@@ -189,8 +189,7 @@ class Cleaner:
         with ThreadPoolExecutor(workers) as pool:
             for batch, _ in zip(batches, pool.map(self._storage.delete_many, batches), strict=True):
                 done += len(batch)
-                if self._progress is not None:
-                    self._progress(done, len(paths))
+                report_progress(self._progress, "delete files", done, len(paths))
 
     def _complete(self, plan: CleanPlan, begun: float) -> bool:
         with self._generator.reserve() as slot:
@@ -254,7 +253,7 @@ def clean(
     stats_reader: FileStatsReader,
     *,
     only_if_due: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> ServiceResult:
     """Run pending cleans, then plan and run one (`Cleaner.run`)."""
     return Cleaner(client, opts, stats_reader, progress).run(only_if_due=only_if_due)
