@@ -32,6 +32,7 @@ from pyhudi.metadata.services.metadata_archival import archive_old
 from pyhudi.metadata.services.metadata_cleaning import clean
 from pyhudi.metadata.writer.metadata_rollback import written_by
 from pyhudi.storage import join_path
+from pyhudi.table.compaction_record import plan_record
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, State
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 COMPACTION_SUFFIX = "001"
 """Suffix of compaction instants in metadata tables of version 6."""
-_PLAN_VERSION = 2
+_MIB = 1024 * 1024
 _BROKEN = (FormatError, MetadataTableError, NotFoundError)
 """Errors of a metadata table that is to be built anew."""
 
@@ -264,27 +265,20 @@ def _take_out_of_use(storage: Storage, config: TableConfig, failure: BaseExcepti
 
 def _plan(job: MetadataCompactionJob) -> tuple[dict[str, Any], int]:
     """The plan as the timeline has it, and the version of the table."""
-    version = job.version
     operations = [
         {
-            "baseInstantTime": one.row["base_instant"],
-            "deltaFilePaths": [_name(path) for path in one.row["log_paths"]],
-            "dataFilePath": None if one.row["base_path"] is None else _name(one.row["base_path"]),
-            "fileId": one.row["file_id"],
-            "partitionPath": one.partition,
-            "metrics": {"TOTAL_LOG_FILES": float(len(one.row["log_paths"]))},
-            "bootstrapFilePath": None,
+            "partition": one.partition,
+            "file_id": one.row["file_id"],
+            "base_instant": one.row["base_instant"],
+            "base_file": None if one.row["base_path"] is None else _name(one.row["base_path"]),
+            "log_files": [_name(path) for path in one.row["log_paths"]],
+            "log_bytes": sum(one.row["log_sizes"]),
+            "read_mb": one.num_bytes // _MIB,
+            "write_mb": (one.row["base_size"] or 0) // _MIB,
         }
         for one in job.slices
     ]
-    plan: dict[str, Any] = {
-        "operations": operations,
-        "extraMetadata": {} if version >= 8 else None,
-        "version": _PLAN_VERSION,
-        "strategy": None,
-        "preserveHoodieMetadata": False,
-    }
-    return plan | ({"missingSchedulePartitions": []} if version >= 8 else {}), version
+    return plan_record(operations, job.version), job.version
 
 
 def _name(path: str) -> str:
