@@ -104,7 +104,8 @@ def schedule(metadata_context: MetadataWriteContext, config: TableConfig) -> Met
         return None
     attempts.begin(deltas).save(storage)
     job = MetadataCompactionJob(storage, config.version, instant, block_view(active.timeline, config.version), slices)
-    heartbeat_of(job, metadata_context.opts).refresh()  # the thread starts with the work
+    if config.version >= 8:  # before, nobody else can be at work while the lock is held
+        heartbeat_of(job, metadata_context.opts).refresh()  # the thread starts with the work
     begin(active, instant, Action.COMPACTION, encode_record(Action.COMPACTION, State.REQUESTED, *_plan(job)))
     return job
 
@@ -151,9 +152,12 @@ def complete(
     done = metadata_context.completed_at(job.version)
     publish(active, entry, kept, job.version, done, operation="COMPACT", compacted=True)
     forget_attempts(storage)
-    clean(storage, config, active, metadata_context.completion)
-    opts, data = metadata_context.opts, metadata_context.data
-    archive_old(storage, opts, data, metadata_context.own_timeline(config), timezone=config.timezone)
+    try:
+        clean(storage, config, active, metadata_context.completion)
+        opts, data = metadata_context.opts, metadata_context.data
+        archive_old(storage, opts, data, metadata_context.own_timeline(config), timezone=config.timezone)
+    except Exception as failure:  # after the next compaction
+        _log.warning("the metadata table of %s was not cleaned or archived: %s", storage.root, failure)
     return MetadataServiceResult(
         job.instant,
         len(kept),
