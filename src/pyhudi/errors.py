@@ -165,6 +165,10 @@ class FormatError(HudiError, ValueError):
     """Bytes of a data, log or index file are not what the format says."""
 
 
+class FileSizeError(FormatError):
+    """A file would get larger than readers of its format can read."""
+
+
 class StorageError(HudiError, OSError):
     """A storage operation failed."""
 

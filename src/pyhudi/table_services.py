@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, overload
 
 from pyhudi.config import Options
 from pyhudi.index_planning import IndexPlanning, file_stats_reader, session_if_any
+from pyhudi.metrics.progress import Progress
+from pyhudi.metrics.publish import check_metrics_options
 from pyhudi.services.archival.archival_plan import ArchivalPlan
 from pyhudi.services.archival.table_archival import archive_table, plan_archival
 from pyhudi.services.cleaning.cleaner import Cleaner
@@ -55,6 +58,7 @@ class TableServices(ClusteringServices, IndexPlanning):
         dry_run: Literal[False] = False,
         only_if_due: bool = False,
         spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> CompactionResult: ...
 
     @overload
@@ -65,6 +69,7 @@ class TableServices(ClusteringServices, IndexPlanning):
         dry_run: Literal[True],
         only_if_due: bool = False,
         spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> CompactionPlan: ...
 
     def compact(
@@ -74,6 +79,7 @@ class TableServices(ClusteringServices, IndexPlanning):
         dry_run: bool = False,
         only_if_due: bool = False,
         spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> CompactionResult | CompactionPlan:
         """Merge log files into new base files: run the pending plans, then make a new plan and run it.
 
@@ -83,6 +89,8 @@ class TableServices(ClusteringServices, IndexPlanning):
             only_if_due: Make a new plan only if the trigger (`hoodie.compact.inline.trigger.strategy`) asks for one. By
                 default the call itself is the reason to compact.
             spark: Session that runs the tasks; None for the active one, or threads if there is none.
+            progress: Called with "compact file slices", and how many of how many are done; on Spark, when none and when
+                all are.
 
         Returns:
             The result, or the plan with ``dry_run``.
@@ -92,7 +100,7 @@ class TableServices(ClusteringServices, IndexPlanning):
                 (`pyhudi.register_merger`). Nothing is planned then. Planning alone, or a dry run, needs no merger.
             TransactionError: Another process runs a plan, or a restore is pending.
         """
-        return self._compact(options, dry_run, only_if_due, spark, is_log=False)
+        return self._compact(options, dry_run, only_if_due, spark, progress, is_log=False)
 
     def schedule_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
         """Make a compaction plan and leave it on the timeline, to be run by any process while writers go on.
@@ -145,6 +153,7 @@ class TableServices(ClusteringServices, IndexPlanning):
         dry_run: Literal[False] = False,
         only_if_due: bool = False,
         spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> CompactionResult: ...
 
     @overload
@@ -155,6 +164,7 @@ class TableServices(ClusteringServices, IndexPlanning):
         dry_run: Literal[True],
         only_if_due: bool = False,
         spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> CompactionPlan: ...
 
     def log_compact(
@@ -164,6 +174,7 @@ class TableServices(ClusteringServices, IndexPlanning):
         dry_run: bool = False,
         only_if_due: bool = False,
         spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> CompactionResult | CompactionPlan:
         """Merge the log files of each file slice into one, which costs less than new base files and makes reads cheaper
         until then.
@@ -171,7 +182,7 @@ class TableServices(ClusteringServices, IndexPlanning):
         File slices with at least `hoodie.log.compaction.blocks.threshold` log files or blocks are taken. Arguments,
         result and errors as of `compact`.
         """
-        return self._compact(options, dry_run, only_if_due, spark, is_log=True)
+        return self._compact(options, dry_run, only_if_due, spark, progress, is_log=True)
 
     def schedule_log_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
         """Make a log compaction plan and leave it on the timeline. Arguments and result as of `schedule_compaction`."""
@@ -203,7 +214,7 @@ class TableServices(ClusteringServices, IndexPlanning):
         *,
         dry_run: Literal[False] = False,
         only_if_due: bool = False,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> ServiceResult: ...
 
     @overload
@@ -213,7 +224,7 @@ class TableServices(ClusteringServices, IndexPlanning):
         *,
         dry_run: Literal[True],
         only_if_due: bool = False,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> CleanPlan: ...
 
     def clean(
@@ -222,7 +233,7 @@ class TableServices(ClusteringServices, IndexPlanning):
         *,
         dry_run: bool = False,
         only_if_due: bool = False,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> ServiceResult | CleanPlan:
         """Delete the files that no query needs by the cleaning policy (`hoodie.clean.policy`).
 
@@ -233,7 +244,7 @@ class TableServices(ClusteringServices, IndexPlanning):
             options: options of cleaning on top of the table's.
             dry_run: plan only; nothing is written, and the plan is returned.
             only_if_due: do nothing before the trigger (`hoodie.clean.trigger.max.commits`) says so.
-            progress: told how many files of how many are deleted.
+            progress: Called with "delete files", and how many of how many are deleted.
 
         Raises:
             TransactionError: a restore is pending, or a pending plan names files that the table still needs.
@@ -247,14 +258,31 @@ class TableServices(ClusteringServices, IndexPlanning):
 
     @overload
     def archive(
-        self, options: Given = None, *, dry_run: Literal[False] = False, only_if_due: bool = False
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[False] = False,
+        only_if_due: bool = False,
+        progress: Progress | None = None,
     ) -> ServiceResult: ...
 
     @overload
-    def archive(self, options: Given = None, *, dry_run: Literal[True], only_if_due: bool = False) -> ArchivalPlan: ...
+    def archive(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[True],
+        only_if_due: bool = False,
+        progress: Progress | None = None,
+    ) -> ArchivalPlan: ...
 
     def archive(
-        self, options: Given = None, *, dry_run: bool = False, only_if_due: bool = False
+        self,
+        options: Given = None,
+        *,
+        dry_run: bool = False,
+        only_if_due: bool = False,
+        progress: Progress | None = None,
     ) -> ServiceResult | ArchivalPlan:
         """Move old instants from the active timeline into the history, from which queries and `HudiTable.history` read
         them.
@@ -266,6 +294,7 @@ class TableServices(ClusteringServices, IndexPlanning):
             options: options of archival on top of the table's.
             dry_run: plan only; nothing is written, and the plan is returned.
             only_if_due: do nothing unless there are more than `hoodie.keep.max.commits` commits.
+            progress: Called with "archive instants" before and after, and how many there are.
 
         Raises:
             TransactionError: a restore is pending.
@@ -275,7 +304,7 @@ class TableServices(ClusteringServices, IndexPlanning):
         client, opts = self._open(options)
         if dry_run:
             return plan_archival(client, opts, only_if_due=only_if_due)
-        return archive_table(client, opts, only_if_due=only_if_due)
+        return archive_table(client, opts, only_if_due=only_if_due, progress=progress)
 
     # --- rollback, savepoint, restore ------------------------------------------------------------------------------
 
@@ -325,7 +354,7 @@ class TableServices(ClusteringServices, IndexPlanning):
         options: Given = None,
         *,
         dry_run: Literal[False] = False,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> ServiceResult: ...
 
     @overload
@@ -335,7 +364,7 @@ class TableServices(ClusteringServices, IndexPlanning):
         options: Given = None,
         *,
         dry_run: Literal[True],
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> RestorePlan: ...
 
     def restore(
@@ -344,7 +373,7 @@ class TableServices(ClusteringServices, IndexPlanning):
         options: Given = None,
         *,
         dry_run: bool = False,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> ServiceResult | RestorePlan:
         """Take the table back to the snapshot that a completed write has left, with or without a savepoint; all later
         writes are undone. Writers must be stopped.
@@ -355,7 +384,7 @@ class TableServices(ClusteringServices, IndexPlanning):
             to: the instant of the write.
             options: options of locks and of the metadata table.
             dry_run: plan only; nothing is written, and the plan is returned.
-            progress: told how many writes of how many are undone.
+            progress: Called with "undo writes", and how many of how many are undone.
 
         Raises:
             InstantNotFoundError: there is no such completed write on the active timeline.
@@ -452,12 +481,19 @@ class TableServices(ClusteringServices, IndexPlanning):
         return drop_index(client, opts, name, if_exists=if_exists, dry_run=dry_run)
 
     def _compact(
-        self, options: Given, dry_run: bool, only_if_due: bool, spark: SparkSession | None, *, is_log: bool
+        self,
+        options: Given,
+        dry_run: bool,
+        only_if_due: bool,
+        spark: SparkSession | None,
+        progress: Progress | None,
+        *,
+        is_log: bool,
     ) -> CompactionResult | CompactionPlan:
         client, opts = self._open(options)
         if dry_run:
             return make_plan(client, opts, is_log=is_log, only_if_due=only_if_due)
-        runner = _runner(spark)
+        runner = _runner(spark, progress)
         done = run_pending(client, opts, runner, is_log=is_log)
         plan = schedule(client, opts, is_log=is_log, only_if_due=only_if_due, to_run=True)
         if plan.instant is None:
@@ -466,6 +502,7 @@ class TableServices(ClusteringServices, IndexPlanning):
 
     def _open(self, options: Given) -> tuple[TableMetaClient, Options]:
         opts = Options.parse({**self._options, **(options or {})})
+        check_metrics_options(opts)
         client = TableMetaClient.open(self._path, opts)
         return client, client.config.validate_against(opts)
 
@@ -473,14 +510,14 @@ class TableServices(ClusteringServices, IndexPlanning):
         return f"TableServices({self._path!r})"
 
 
-def _runner(spark: SparkSession | None) -> Runner:
+def _runner(spark: SparkSession | None, progress: Progress | None = None) -> Runner:
     """Return the runner of compactions: Spark, if there is a session, else threads."""
     session = spark or session_if_any()
     if session is None:
-        return run_in_threads
+        return partial(run_in_threads, progress=progress)
     from pyhudi.spark.services.spark_compaction import spark_runner
 
-    return spark_runner(session)
+    return spark_runner(session, progress)
 
 
 def _builder(spark: SparkSession | None) -> Builder:

@@ -323,3 +323,18 @@ class PartitionFilterMode(StrEnum):
     RECENT_DAYS = "RECENT_DAYS"
     SELECTED_PARTITIONS = "SELECTED_PARTITIONS"
     DAY_ROLLING = "DAY_ROLLING"
+
+
+class MetricsReporter(StrEnum):
+    """Where metrics go (``hoodie.metrics.reporter.type``), by the names of Apache Hudi's ``MetricsReporterType``."""
+
+    INMEMORY = "INMEMORY"
+    CONSOLE = "CONSOLE"
+    SLF4J = "SLF4J"
+    PROMETHEUS = "PROMETHEUS"
+    PROMETHEUS_PUSHGATEWAY = "PROMETHEUS_PUSHGATEWAY"
+    GRAPHITE = "GRAPHITE"
+    JMX = "JMX"
+    DATADOG = "DATADOG"
+    CLOUDWATCH = "CLOUDWATCH"
+    M3 = "M3"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyhudi.config.options_cleaning import *  # noqa: F403
 from pyhudi.config.options_clustering import *  # noqa: F403
+from pyhudi.config.options_metrics import *  # noqa: F403
 from pyhudi.config.options_pyhudi import *  # noqa: F403
 from pyhudi.config.options_read import *  # noqa: F403
 from pyhudi.config.options_services import *  # noqa: F403

@@ -9,6 +9,7 @@ from typing import Any
 from pyhudi.config import (
     options_cleaning,
     options_clustering,
+    options_metrics,
     options_pyhudi,
     options_read,
     options_services,
@@ -24,6 +25,7 @@ _SECTIONS: tuple[tuple[str, ModuleType], ...] = (
     ("Transactions and table services", options_services),
     ("Cleaning and archival", options_cleaning),
     ("Clustering", options_clustering),
+    ("Metrics", options_metrics),
     ("Queries", options_read),
     ("Options of pyhudi's own", options_pyhudi),
 )

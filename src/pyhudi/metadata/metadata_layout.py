@@ -38,6 +38,8 @@ BLOOM_FILTERS: str = MetadataPartition.BLOOM_FILTERS
 RECORD_INDEX: str = MetadataPartition.RECORD_INDEX
 
 PROPERTIES = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
+HEARTBEATS = f"{METADATA_FOLDER}/.hoodie/.heartbeat"
+"""Folder of the heartbeats of the metadata table's compactions, which go on while the table's lock is free."""
 
 _FILE_ID_PREFIXES: dict[str, str] = {COLUMN_STATS: "col-stats"}
 

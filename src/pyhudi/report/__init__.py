@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyhudi.report.progress_bar import progress_bar
 from pyhudi.report.terminal_report import print_report
 
-__all__ = ["print_report"]
+__all__ = ["print_report", "progress_bar"]

@@ -8,13 +8,13 @@ them, and they leave the timeline.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.config import Options
 from pyhudi.errors import FormatError, InstantNotFoundError, TransactionError
 from pyhudi.metadata.disable_metadata import detach_metadata_table
+from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.retained_history import check_not_cleaned
 from pyhudi.services.rollback import rebuild_metadata, refuse_savepoint, rollback_record
@@ -123,7 +123,7 @@ class Restorer:
         client: TableMetaClient,
         opts: Options,
         stats_reader: FileStatsReader,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self._client, self._opts, self._stats_reader, self._progress = client, opts, stats_reader, progress
         self._storage = client.storage
@@ -165,7 +165,9 @@ class Restorer:
                 files = self._complete(active, entry, plan, int((time.monotonic() - begun) * 1000))
         assert plan.instant is not None
         counts = {"instants": len(plan), "files": files}
-        return ServiceResult(SERVICE, self._storage.uri(), (plan.instant,), counts, millis=self._phases.millis).logged()
+        return ServiceResult(
+            SERVICE, self._storage.uri(), (plan.instant,), counts, millis=self._phases.millis
+        ).published(self._opts)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
@@ -207,8 +209,7 @@ class Restorer:
             if target is not None:
                 # a plan that was begun stays after a rollback, to be tried again; here it goes, too
                 active.delete_pending(requested, action)
-            if self._progress is not None:
-                self._progress(number + 1, len(plan))
+            report_progress(self._progress, "undo writes", number + 1, len(plan))
 
     def _complete(self, active: ActiveTimeline, entry: Instant, plan: RestorePlan, millis: int) -> int:
         """Complete the restore with what its rollbacks say, which leave the timeline; returns the deleted files."""

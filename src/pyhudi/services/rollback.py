@@ -81,7 +81,7 @@ def roll_back(
                 )
         with phases("metadata"):
             rebuild_metadata(client, opts, stats_reader, generator, config)
-    return _result(client, active, target.requested, done, phases)
+    return _result(client, active, target.requested, done, phases).published(opts)
 
 
 def _result(
@@ -89,7 +89,7 @@ def _result(
 ) -> ServiceResult:
     record = rollback_record(active, done)
     counts = {"files": record["totalFilesDeleted"], "partitions": len(record["partitionMetadata"])}
-    return ServiceResult(SERVICE, client.storage.uri(), (instant,), counts, millis=phases.millis).logged()
+    return ServiceResult(SERVICE, client.storage.uri(), (instant,), counts, millis=phases.millis)
 
 
 def find_write(active: ActiveTimeline, instant: str | None, root: str) -> Instant:

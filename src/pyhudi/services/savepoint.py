@@ -85,7 +85,7 @@ def create_savepoint(
         known = active.timeline.find(target.requested, Action.SAVEPOINT)
         if known is not None and known.is_completed:
             reason = f"there is a savepoint at {target.requested} already"
-            return ServiceResult(SERVICE, storage.uri(), reason=reason).logged()
+            return ServiceResult(SERVICE, storage.uri(), reason=reason).published(opts)
         table = PinnedTable(storage, config, active)
         _check_retained(active, target)
         check_not_cleaned(table, target, f"a savepoint at {target.requested} cannot be created")
@@ -105,7 +105,7 @@ def create_savepoint(
         content = encode_record(Action.SAVEPOINT, State.COMPLETED, record, config.version)
         active.complete(entry, content, slot.take(newest(active)) if config.version >= 8 else None)
     counts, size = {"files": files.num_rows}, int(pc.sum(files["size"]).as_py() or 0)
-    return ServiceResult(SERVICE, storage.uri(), (target.requested,), counts, size, phases.millis).logged()
+    return ServiceResult(SERVICE, storage.uri(), (target.requested,), counts, size, phases.millis).published(opts)
 
 
 def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> ServiceResult:
@@ -132,7 +132,7 @@ def delete_savepoint(client: TableMetaClient, opts: Options, instant: str) -> Se
             archive(storage, active, [saved], timezone=config.timezone)
         for state in active.states(entry):
             active.delete(state)
-    return ServiceResult(SERVICE, storage.uri(), (instant,), {"deleted": 1}, millis=phases.millis).logged()
+    return ServiceResult(SERVICE, storage.uri(), (instant,), {"deleted": 1}, millis=phases.millis).published(opts)
 
 
 def list_savepoints(client: TableMetaClient) -> pa.Table:

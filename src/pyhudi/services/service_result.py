@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-_log = logging.getLogger("pyhudi.services")
+from pyhudi.config import Options, options
+from pyhudi.metrics.action_report import ActionReport
+from pyhudi.metrics.publish import publish
+
+_GAUGES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "clean": (("files", "numFilesDeleted"),),
+    "rollback": (("files", "numFilesDeleted"),),
+    "archive": (("instants", "numInstantsArchived"),),
+}
+"""Counts of services by the names of Apache Hudi's metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +46,28 @@ class ServiceResult:
 
     def line(self) -> str:
         """Return the result as one line of ``key=value``."""
-        parts: dict[str, object] = {
-            "service": self.service,
-            "table": self.table,
-            "instants": ",".join(self.instants[:3]) + (",…" if len(self.instants) > 3 else ""),
-            **self.counts,
-            "bytes": self.num_bytes,
-            **{f"{phase}_ms": ms for phase, ms in self.millis.items()},
-        }
-        text = " ".join(f"{key}={value}" for key, value in parts.items())
-        return f'{text} reason="{self.reason}"' if self.reason else text
+        return self.report("").line()
 
-    def logged(self) -> ServiceResult:
-        """Write the line to the log ``pyhudi.services``, unless nothing was done; returns the result."""
-        level = logging.INFO if self else logging.DEBUG
-        _log.log(level, "%s", self.line(), extra={"pyhudi_service": self.service, "pyhudi_counts": dict(self.counts)})
+    def report(self, table_name: str) -> ActionReport:
+        """Return the result as the report of an action."""
+        gauges = {name: self.counts.get(count, 0) for count, name in _GAUGES.get(self.service, ())}
+        return ActionReport(
+            self.service,
+            self.table,
+            table_name,
+            self.instants,
+            "",
+            self.counts,
+            self.num_bytes,
+            self.millis,
+            gauges,
+            self.reason,
+        )
+
+    def published(self, opts: Options) -> ServiceResult:
+        """Write the line to the log ``pyhudi.actions``, call the listeners, and report metrics, as the options want it
+        (`pyhudi.metrics`); returns the result."""
+        publish(self.report(opts.get(options.TABLE_NAME.key, "")), opts)
         return self
 
 

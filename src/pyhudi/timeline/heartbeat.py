@@ -24,9 +24,9 @@ HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
 _log = logging.getLogger(__name__)
 
 
-def heartbeat_path(instant: str) -> str:
-    """The heartbeat file of an instant, relative to the table's root."""
-    return f"{HEARTBEAT_FOLDER}/{instant}"
+def heartbeat_path(instant: str, folder: str = HEARTBEAT_FOLDER) -> str:
+    """The heartbeat file of an instant, relative to the table's root; the metadata table has its own ``folder``."""
+    return f"{folder}/{instant}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,11 @@ class HeartbeatPolicy:
         """Milliseconds of silence above which a writer counts as dead."""
         return self.interval_ms * (self.tolerable_misses + 1)
 
-    def is_dead(self, storage: Storage, instant: str) -> bool:
+    def is_dead(self, storage: Storage, instant: str, folder: str = HEARTBEAT_FOLDER) -> bool:
         """Whether the writer of an instant counts as dead by now; see `is_dead`."""
-        return is_dead(storage, instant, interval_ms=self.interval_ms, tolerable_misses=self.tolerable_misses)
+        return is_dead(
+            storage, instant, interval_ms=self.interval_ms, tolerable_misses=self.tolerable_misses, folder=folder
+        )
 
 
 class Heartbeat:
@@ -62,9 +64,11 @@ class Heartbeat:
         *,
         interval_ms: int = options.HEARTBEAT_INTERVAL_MS.default,
         tolerable_misses: int = options.HEARTBEAT_TOLERABLE_MISSES.default,
+        folder: str = HEARTBEAT_FOLDER,
     ) -> None:
         self.storage = storage
         self.instant = instant
+        self._folder = folder
         self._interval = interval_ms / 1000
         self._patience = self._interval * (tolerable_misses + 1)
         self._last = 0.0
@@ -74,7 +78,7 @@ class Heartbeat:
     @property
     def path(self) -> str:
         """The heartbeat file, relative to the table's root."""
-        return heartbeat_path(self.instant)
+        return heartbeat_path(self.instant, self._folder)
 
     @property
     def running(self) -> bool:
@@ -147,13 +151,14 @@ def is_dead(
     interval_ms: int = options.HEARTBEAT_INTERVAL_MS.default,
     tolerable_misses: int = options.HEARTBEAT_TOLERABLE_MISSES.default,
     now_ms: int | None = None,
+    folder: str = HEARTBEAT_FOLDER,
 ) -> bool:
     """Return True if the writer of an instant is taken for dead: no heartbeat file, or one that is too old.
 
     ``now_ms`` is epoch milliseconds; by default this machine's clock, which may differ from the storage's by less than
     an interval.
     """
-    found = storage.stat(heartbeat_path(instant))
+    found = storage.stat(heartbeat_path(instant, folder))
     if found is None:
         return True
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms

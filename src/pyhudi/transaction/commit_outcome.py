@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pyhudi.errors import ConflictError
 from pyhudi.timeline.instant import Instant
@@ -11,10 +12,11 @@ from pyhudi.timeline.instant import Instant
 @dataclass(frozen=True, slots=True)
 class Committed:
     """The write is visible. ``completion`` is its completion time (None in timeline layout 1); ``warnings`` say what
-    went wrong after that, which changes nothing of it."""
+    went wrong after that, which changes nothing of it; ``millis`` are milliseconds by phase."""
 
     instant: Instant
     warnings: tuple[str, ...] = ()
+    millis: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def completion(self) -> str | None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pyhudi.metadata.services.metadata_compaction import run_table_services
+from pyhudi.metadata.services import metadata_compaction as compaction
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.metadata.writer.metadata_writer import build_all, columns_of, is_enabled
+from pyhudi.metrics.action_report import ActionReport
+from pyhudi.metrics.publish import publish
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.rollback.rollback_failed import newest
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
+    from pyhudi.metadata.file_groups.delta_files import Stat
+    from pyhudi.metadata.services.compaction_job import MetadataCompactionJob
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
     from pyhudi.storage import Storage
     from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -29,12 +34,87 @@ def metadata_write_context(
     return MetadataWriteContext(storage, opts, active, lambda: slot.take(newest(active)), stats_reader)
 
 
-def run_metadata_services(metadata_context: MetadataWriteContext, config: TableConfig) -> None:
-    """Run the services of the metadata table that are due."""
+def plan_metadata_services(metadata_context: MetadataWriteContext, config: TableConfig) -> MetadataCompactionJob | None:
+    """Plan the compaction of the metadata table that is due, for `run_metadata_services`; None if none is. In tables of
+    version 6 it is carried out at once. The caller holds the table's lock."""
+    storage = metadata_context.storage
     try:
-        run_table_services(metadata_context, config)
-    except Exception as failure:  # the next commit tries again
-        _log.warning("the metadata table of %s was not compacted: %s", metadata_context.storage.root, failure)
+        job = compaction.schedule(metadata_context, config)
+        if job is None or config.version >= 8:
+            return job
+        try:
+            stats, millis = compaction.merge(job, metadata_context.stats_reader)
+            result = compaction.complete(metadata_context, config, job, stats, millis)
+            _report(storage, metadata_context.opts, config, result)
+        except Exception as failure:
+            _log_failure(storage, failure)
+            compaction.fail(metadata_context, config, job, failure)
+    except Exception as failure:  # a later commit tries again
+        _log_failure(storage, failure)
+    return None
+
+
+def run_metadata_services(
+    storage: Storage,
+    opts: Options,
+    config: TableConfig,
+    generator: InstantGenerator,
+    job: MetadataCompactionJob | None,
+    stats_reader: FileStatsReader,
+) -> None:
+    """Carry out a planned compaction of the metadata table (None: nothing), and the services after it. The table's lock
+    is taken to publish it; the caller does not hold it. Nothing is raised: the next attempts come later."""
+    if job is None:
+        return
+    try:
+        with compaction.heartbeat_of(job, opts):
+            failure: Exception | None = None
+            stats: list[Stat] = []
+            millis = 0
+            try:
+                stats, millis = compaction.merge(job, stats_reader)
+            except Exception as error:
+                failure = error
+                _log_failure(storage, error)
+            result = None
+            with generator.reserve() as slot:
+                config = current_config(storage, config)
+                active = ActiveTimeline.load(storage, config.layout)
+                context = metadata_write_context(storage, opts, active, slot, stats_reader)
+                if failure is None:
+                    result = compaction.complete(context, config, job, stats, millis)
+                else:
+                    compaction.fail(context, config, job, failure)
+        if result is not None:
+            _report(storage, opts, config, result)
+    except Exception as error:  # whoever comes next drops what is left
+        _log_failure(storage, error)
+
+
+def _log_failure(storage: Storage, failure: Exception) -> None:
+    _log.warning(
+        "the metadata table of %s was not compacted: %s. It is tried again after more commits, each time after twice "
+        "as many as before",
+        storage.root,
+        failure,
+    )
+
+
+def _report(storage: Storage, opts: Options, config: TableConfig, result: compaction.MetadataServiceResult) -> None:
+    counts = {"file_groups": result.num_groups, "records": result.num_records, "bytes_read": result.bytes_read}
+    report = ActionReport(
+        "metadata_compaction",
+        storage.uri(),
+        config.name,
+        (result.instant,) if result.instant else (),
+        "COMPACT",
+        counts,
+        result.bytes_written,
+        dict(result.millis),
+        {"totalBytesWritten": result.bytes_written, "totalRecordsWritten": result.num_records},
+        result.reason,
+    )
+    publish(report, opts)
 
 
 def build_metadata_table(

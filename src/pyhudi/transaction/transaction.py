@@ -12,7 +12,9 @@ rolled back: one of them sees the other.
 
 from __future__ import annotations
 
+import itertools
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
@@ -24,6 +26,7 @@ from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import apply_commit, without_disabled
+from pyhudi.metrics.publish import publish
 from pyhudi.storage.local_locks import DeferredReleaseLock
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline import heartbeat
@@ -40,21 +43,32 @@ from pyhudi.transaction import schema_conflicts as column_rules
 from pyhudi.transaction.action_start import current_config, new_heartbeat
 from pyhudi.transaction.clustering_updates import allows_updates
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
+from pyhudi.transaction.commit_report import commit_report
 from pyhudi.transaction.conflict_resolution import find_conflict, find_rival
 from pyhudi.transaction.file_reconciliation import reconcile
 from pyhudi.transaction.key_conflicts import find_key_conflict
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.lock_provider import LockProvider
-from pyhudi.transaction.post_commit import build_metadata_table, metadata_write_context, run_metadata_services
+from pyhudi.transaction.post_commit import (
+    build_metadata_table,
+    metadata_write_context,
+    plan_metadata_services,
+    run_metadata_services,
+)
 from pyhudi.transaction.rollback.rollback_failed import FailedWrites, Rollbacks, newest, refuse_pending_restore
 from pyhudi.transaction.rollback_status import find_rollback, rolled_back
 from pyhudi.transaction.serializable_reads import ReadSet
 
 if TYPE_CHECKING:
+    from pyhudi.metadata.services.compaction_job import MetadataCompactionJob
     from pyhudi.storage import Storage
     from pyhudi.table.meta_client import TableMetaClient
 
 __all__ = ["Transaction"]
+
+PHASES = ("write", "commit", "metadata_services")
+"""Phases of a write, of which results say how long they took: until the commit, with planning; the publication, with
+the wait for the lock; compaction of the metadata table."""
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +105,8 @@ class Transaction:
         self._entry: Instant
         self._published: Instant | None = None
         self._finished = False
+        self._metadata_job: MetadataCompactionJob | None = None
+        self._begun = time.perf_counter()
         self.timeline: Timeline
 
     @classmethod
@@ -226,6 +242,7 @@ class Transaction:
         """
         if self._finished or self._entry.state is not State.INFLIGHT:
             raise TransactionError(f"{self._entry} cannot be committed: it must be inflight")
+        clock = [self._begun, time.perf_counter()]
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
         self._gate.close()  # from now on tasks that were given up add nothing
@@ -248,7 +265,25 @@ class Transaction:
             return conflict
         assert self._published is not None
         self._entry = self._published
-        return Committed(self._entry, (*warnings, *self._finish()))
+        warnings += self._finish()
+        clock.append(time.perf_counter())
+        run_metadata_services(
+            self.storage, self.typed_options, self.config, self._generator, self._metadata_job, self.stats_reader
+        )
+        clock.append(time.perf_counter())
+        spans = itertools.pairwise(clock)
+        millis = {name: round((end - start) * 1000) for name, (start, end) in zip(PHASES, spans, strict=True)}
+        self._report(metadata, millis)
+        return Committed(self._entry, tuple(warnings), millis)
+
+    def _report(self, metadata: CommitMetadata, millis: Mapping[str, int]) -> None:
+        """Tell of the commit; the write stands whatever goes wrong with that."""
+        try:
+            report = commit_report(self.storage.uri(), self.config, self._entry, metadata, millis)
+        except Exception as failure:
+            _log.warning("%s is not reported: %s", self._entry, failure)
+        else:
+            publish(report, self.typed_options)
 
     def _decide(
         self,
@@ -294,7 +329,7 @@ class Transaction:
                 exclusively(done)
             self._published = done
             if exclusively is None:
-                run_metadata_services(metadata_context, self.config)
+                self._metadata_job = plan_metadata_services(metadata_context, self.config)
         return None
 
     def _after(self, failure: BaseException) -> str:

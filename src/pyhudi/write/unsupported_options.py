@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, warn
+from pyhudi.metrics.publish import check_metrics_options
 from pyhudi.transaction.clustering_updates import allows_updates
 
 _OFF = ("", "false")
@@ -80,6 +81,7 @@ def check_unsupported_options(opts: Options) -> None:
         ConfigError: the write could not be done as the options want it; says what to do instead.
     """
     allows_updates(opts)
+    check_metrics_options(opts)
     for key, why in _found(opts, _REFUSED):
         raise ConfigError(f"{key}={opts[key]}: {why}")
     for key, why in _found(opts, _WITHOUT_EFFECT):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ class WriteResult:
         stats: One row per written file (WRITE_STAT_SCHEMA).
         replaced: File groups that the write replaced (REPLACED_SCHEMA).
         warnings: Failures after the commit, which stands.
+        millis: Milliseconds by phase: ``write``, ``commit``, ``metadata_services``.
     """
 
     uri: str
@@ -33,6 +35,7 @@ class WriteResult:
     stats: pa.Table = field(default_factory=WRITE_STAT_SCHEMA.empty_table)
     replaced: pa.Table = field(default_factory=REPLACED_SCHEMA.empty_table)
     warnings: tuple[str, ...] = ()
+    millis: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def num_files(self) -> int:

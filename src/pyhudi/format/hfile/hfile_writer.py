@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import FormatError
+from pyhudi.errors import FileSizeError, FormatError
 from pyhudi.format.binary_builder import BinaryRowBuilder
 from pyhudi.format.hfile import hfile_blocks as blocks
 from pyhudi.format.hfile.block_codecs import Codec
@@ -67,7 +67,8 @@ class HFileWriter:
     ``sink`` is given the bytes one part after another. Memory: what is added at a time, and the block index.
 
     Raises:
-        FormatError: as of `write_hfile`; or the file gets too large.
+        FormatError: as of `write_hfile`.
+        FileSizeError: the file gets too large.
     """
 
     def __init__(
@@ -242,7 +243,7 @@ class _Blocks:
     def _add(self, part: bytes) -> None:
         self.size += len(part)
         if self.size > _MOST_BYTES:
-            raise FormatError(
+            raise FileSizeError(
                 f"an HFile of {self.size} bytes or more is too large; readers know up to {_MOST_BYTES}: spread the "
                 "entries over more files, those of an index of the metadata table over more file groups "
                 "(hoodie.metadata.index.*.file.group.count)"

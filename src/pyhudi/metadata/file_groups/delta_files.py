@@ -7,6 +7,7 @@ delta commit that names all of them (`publish`).
 from __future__ import annotations
 
 import secrets
+import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,8 @@ INIT_TOKEN = "0-0-0"
 
 Stat = dict[str, Any]
 
+_TASK_ATTEMPTS = 8
+"""Most attempts at a task of a compaction, more than Spark's default of 4."""
 _NO_KEYS = pa.array([], pa.string())
 _NO_TIME = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0}
 
@@ -45,6 +48,14 @@ def new_token() -> str:
     """A write token that no file has had: a partition that is built anew, or an attempt that is made again, must not
     use a name again, because readers remember what files of a name hold."""
     return write_token(0, 0, secrets.randbits(31))
+
+
+def compaction_tokens(file_id: str, instant: str) -> list[str]:
+    """The write tokens of the base file that a compaction gives a file group, one for each attempt at its task. They
+    can be told from outside, so that whoever drops the compaction of a process that was killed finds what that one was
+    writing; the instant is new, so no file has had the name."""
+    number = zlib.crc32(f"{file_id}_{instant}".encode()) & 0x7FFFFFFF
+    return [write_token(0, attempt, number) for attempt in range(_TASK_ATTEMPTS)]
 
 
 @dataclass(frozen=True, slots=True)

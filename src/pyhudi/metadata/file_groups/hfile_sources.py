@@ -30,6 +30,9 @@ NO_CACHE = BlockCache(0)
 
 _READER_BYTES = 16 * 1024
 """About what an open HFile takes, besides its index."""
+_WHOLE_BYTES = 8 * 1024 * 1024
+"""Log files, and contents of their blocks, up to this size are read in one go. Of larger ones, ranges are read; then
+the checksums of the HFile's own blocks are checked instead of the one of the whole content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,23 @@ class StorageRanges:
     def read_range(self, offset: int, length: int) -> memoryview:
         """The bytes of a range; fewer than asked for only at the end of the file."""
         return memoryview(self._storage.read_range(self._path, offset, length))
+
+
+class _ContentRanges:
+    """Ranges of the content of a log block."""
+
+    def __init__(self, block: LogBlock) -> None:
+        self._block = block
+
+    @property
+    def size(self) -> int:
+        """Bytes of the content."""
+        return self._block.content_length
+
+    def read_range(self, offset: int, length: int) -> memoryview:
+        """The bytes of a range; fewer than asked for only at the end of the content."""
+        length = max(0, min(length, self.size - offset))
+        return self._block.source.read_range(self._block.content_offset + offset, length)
 
 
 def slice_sources(
@@ -101,13 +121,14 @@ def _base(storage: Storage, path: str, size: int, cache: BlockCache) -> HFileSou
 
 def _log(storage: Storage, path: str, size: int, cache: BlockCache) -> list[LogBlock]:
     def make() -> tuple[list[LogBlock], int]:
-        data = storage.read_range(path, 0, size)
-        if len(data) != size:
+        is_whole = size <= _WHOLE_BYTES
+        data = storage.read_range(path, 0, size) if is_whole else StorageRanges(storage, path, size)
+        if isinstance(data, bytes) and len(data) != size:
             raise FormatError(f"{path} has {len(data)} of {size} bytes")
         found = list(scan_blocks(data, with_corrupt=True))
         if any(block.type is BlockType.CORRUPT for block in found):
             raise FormatError(f"{path} is damaged: it has bytes that are no block")
-        return found, size
+        return found, size if is_whole else _READER_BYTES
 
     blocks: list[LogBlock] = cache.get((storage.root, path, size, "log"), make)
     return blocks
@@ -123,7 +144,8 @@ def _block(storage: Storage, block: LogBlock, file: tuple[str, int], cache: Bloc
             return DeleteSource(keys), keys.nbytes
         if block.type is not BlockType.HFILE_DATA:
             raise FormatError(f"{file[0]} has a block of type {block.type.name}, which metadata tables do not have")
-        reader = HFileReader(block.content(), cache=cache, name=key)
+        content = block.content() if block.content_length <= _WHOLE_BYTES else _ContentRanges(block)
+        reader = HFileReader(content, cache=cache, name=key)
         return _with_schema(reader, block.schema or reader.schema, file[0]), _READER_BYTES
 
     source: Source = cache.get(key, make)

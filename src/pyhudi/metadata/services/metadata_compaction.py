@@ -1,31 +1,43 @@
-"""Services of the metadata table itself: compaction, cleaning, archival."""
+"""Compaction of the metadata table, and the services that follow it: cleaning, archival.
+
+A commit whose delta commit makes a compaction due plans it while it holds the table's lock: some listings, and two
+small files on the metadata table's timeline. The plan's instant is later than all that is completed by then, and
+earlier than all that comes. The files are merged without the lock, while others write; what they add is completed
+after that instant, so it belongs to the slice that the compaction makes, and until that is published to the slice
+before (docs/format/metadata.md, section 6.3). Publication takes the lock again.
+
+Version 6 binds log files to slices by their names, so there the lock is kept, as Apache Hudi 0.15 keeps it.
+
+A heartbeat shows others that somebody is at work. Whoever finds a plan without one drops it
+(`pyhudi.metadata.writer.metadata_rollback.drop_unfinished`); a new attempt has a new instant.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from pyhudi.config import options
-from pyhudi.errors import FormatError, MetadataTableError, NotFoundError
-from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA
-from pyhudi.metadata.disable_metadata import detach_metadata_table
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat, begin, publish
-from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, DeleteSource, slice_sources
-from pyhudi.metadata.metadata_layout import FILES
+from pyhudi.errors import FileSizeError, FormatError, MetadataTableError, NotFoundError
+from pyhudi.metadata.disable_metadata import METADATA_FOLDER, detach_metadata_table
+from pyhudi.metadata.file_groups.delta_files import Stat, begin, publish
+from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS
 from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
-from pyhudi.metadata.records.combine_records import Version, fold_versions
+from pyhudi.metadata.services.compaction_attempts import forget_attempts, load_attempts
+from pyhudi.metadata.services.compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.metadata.services.metadata_archival import archive_old
 from pyhudi.metadata.services.metadata_cleaning import clean
+from pyhudi.metadata.writer.metadata_rollback import written_by
+from pyhudi.storage import join_path
+from pyhudi.table.compaction_record import plan_record
 from pyhudi.timeline.action_metadata import encode_record
+from pyhudi.timeline.heartbeat import Heartbeat, HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, State
 
 if TYPE_CHECKING:
-    from pyhudi.merge.logs.valid_log_blocks import BlockView
     from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
@@ -34,36 +46,149 @@ if TYPE_CHECKING:
 
 COMPACTION_SUFFIX = "001"
 """Suffix of compaction instants in metadata tables of version 6."""
-_PLAN_VERSION = 2
-_THREADS = 4
+_MIB = 1024 * 1024
+_BROKEN = (FormatError, MetadataTableError, NotFoundError)
+"""Errors of a metadata table that is to be built anew."""
 
 _log = logging.getLogger(__name__)
 
 
-def run_table_services(metadata_context: MetadataWriteContext, config: TableConfig) -> None:
-    """Run the services that are due after a commit, which is on the table's timeline.
+@dataclass(frozen=True, slots=True)
+class MetadataServiceResult:
+    """Result of a compaction of the metadata table.
 
-    A metadata table that turns out to be broken is taken out of use; the next write builds it anew.
+    Attributes:
+        instant: Its instant on the metadata table's timeline; empty if nothing was published.
+        num_groups: File groups with a new base file.
+        num_records: Records in them.
+        bytes_read: Bytes of the files that were merged.
+        bytes_written: Bytes of the new base files.
+        millis: Milliseconds by phase: merge, publish.
+        reason: Why nothing was published.
+    """
+
+    instant: str = ""
+    num_groups: int = 0
+    num_records: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    millis: tuple[tuple[str, int], ...] = ()
+    reason: str = ""
+
+
+def schedule(metadata_context: MetadataWriteContext, config: TableConfig) -> MetadataCompactionJob | None:
+    """Put a compaction on the metadata table's timeline if one is due; None if not. The caller holds the table's lock.
+
+    The number of delta commits that make one due grows with each attempt that failed
+    (`pyhudi.metadata.services.compaction_attempts`). A metadata table that turns out to be broken is taken out of use;
+    the next write builds it anew.
     """
     if FILES not in config.metadata_partitions:
-        return
-    active = metadata_context.own_timeline(config)
+        return None
+    storage, active = metadata_context.storage, metadata_context.own_timeline(config)
     due = metadata_context.opts.get_typed(options.METADATA_COMPACT_MAX_DELTA_COMMITS)
-    if deltas_since_compaction(active.timeline, config.version) < due:
-        return
+    deltas = deltas_since_compaction(active.timeline, config.version)
+    if deltas < due or active.timeline.pending().of_actions(Action.COMPACTION).last is not None:
+        return None
+    last = active.timeline.completed().of_actions(Action.COMMIT).last
+    attempts = load_attempts(storage, "" if last is None else last.requested)
+    if deltas < attempts.next_at(due):
+        return None
+    instant = _next_instant(metadata_context, config, active.timeline)
+    if instant is None:
+        return None
     try:
-        done = compact(metadata_context, config, active)
-    except (FormatError, MetadataTableError, NotFoundError) as failure:
-        _log.warning(
-            "the metadata table of %s is taken out of use, it is broken: %s", metadata_context.storage.root, failure
-        )
-        detach_metadata_table(metadata_context.storage, config)
+        slices = _slices(storage, config, active)
+    except _BROKEN as failure:
+        _take_out_of_use(storage, config, failure)
+        return None
+    attempts.begin(deltas).save(storage)
+    job = MetadataCompactionJob(storage, config.version, instant, block_view(active.timeline, config.version), slices)
+    if config.version >= 8:  # before, nobody else can be at work while the lock is held
+        heartbeat_of(job, metadata_context.opts).refresh()  # the thread starts with the work
+    begin(active, instant, Action.COMPACTION, encode_record(Action.COMPACTION, State.REQUESTED, *_plan(job)))
+    return job
+
+
+def heartbeat_of(job: MetadataCompactionJob, opts: Any) -> Heartbeat:
+    """The heartbeat of a compaction."""
+    policy = HeartbeatPolicy.of(opts)
+    interval, misses = policy.interval_ms, policy.tolerable_misses
+    return Heartbeat(job.storage, job.instant, interval_ms=interval, tolerable_misses=misses, folder=HEARTBEATS)
+
+
+def merge(job: MetadataCompactionJob, engine: object = None) -> tuple[list[Stat], int]:
+    """Write the base files of a compaction; returns their write stats, and milliseconds. Needs no lock."""
+    begun = time.perf_counter()
+    stats = run_job(job, engine)
+    return stats, round((time.perf_counter() - begun) * 1000)
+
+
+def complete(
+    metadata_context: MetadataWriteContext,
+    config: TableConfig,
+    job: MetadataCompactionJob,
+    stats: list[Stat],
+    merge_millis: int = 0,
+) -> MetadataServiceResult:
+    """Publish a compaction whose base files are written, then clean and archive. The caller holds the table's lock.
+
+    Nothing is published of partitions that were dropped or built anew meanwhile, or if somebody else has dropped the
+    plan, or carried it out (as Apache Hudi does with what it finds pending); then the files are deleted.
+    """
+    begun = time.perf_counter()
+    storage = job.storage
+    active = metadata_context.own_timeline(config)
+    entry = active.timeline.find(job.instant, Action.COMPACTION) if FILES in config.metadata_partitions else None
+    if entry is None or entry.is_completed:
+        _delete(storage, stats)
+        return MetadataServiceResult(reason="the plan was dropped, or carried out by somebody else")
+    current = _unchanged(job, config)
+    kept = [stat for stat in stats if stat["partitionPath"] in current]
+    if not kept and stats:
+        discard(metadata_context, config, job)
+        return MetadataServiceResult(reason="the partitions were dropped or built anew meanwhile")
+    _delete_others(storage, config, job, kept)
+    done = metadata_context.completed_at(job.version)
+    publish(active, entry, kept, job.version, done, operation="COMPACT", compacted=True)
+    forget_attempts(storage)
+    try:
+        clean(storage, config, active, metadata_context.completion)
+        opts, data = metadata_context.opts, metadata_context.data
+        archive_old(storage, opts, data, metadata_context.own_timeline(config), timezone=config.timezone)
+    except Exception as failure:  # after the next compaction
+        _log.warning("the metadata table of %s was not cleaned or archived: %s", storage.root, failure)
+    return MetadataServiceResult(
+        job.instant,
+        len(kept),
+        sum(stat["numWrites"] for stat in kept),
+        job.num_bytes,
+        sum(stat["fileSizeInBytes"] for stat in kept),
+        (("merge", merge_millis), ("publish", round((time.perf_counter() - begun) * 1000))),
+    )
+
+
+def fail(
+    metadata_context: MetadataWriteContext, config: TableConfig, job: MetadataCompactionJob, failure: BaseException
+) -> None:
+    """Take back a compaction that failed. A metadata table that is broken is taken out of use, and the next write
+    builds it anew; after other errors the next attempt waits for more delta commits. The caller holds the lock."""
+    discard(metadata_context, config, job)
+    if isinstance(failure, _BROKEN) and not isinstance(failure, FileSizeError):
+        _take_out_of_use(job.storage, config, failure)
+
+
+def discard(metadata_context: MetadataWriteContext, config: TableConfig, job: MetadataCompactionJob) -> None:
+    """Delete the files and the plan of a compaction, unless it was completed. The caller holds the table's lock."""
+    active = metadata_context.own_timeline(config)
+    entry = active.timeline.find(job.instant, Action.COMPACTION)
+    if entry is None and active.timeline.is_completed(job.instant):
         return
-    if done:
-        clean(metadata_context.storage, config, active, metadata_context.completion)
-        archive_old(
-            metadata_context.storage, metadata_context.opts, metadata_context.data, active, timezone=config.timezone
-        )
+    _delete_others(job.storage, config, job, ())
+    if entry is not None:
+        for state in active.states(entry):
+            active.delete(state)
+    job.storage.delete(heartbeat_path(job.instant, HEARTBEATS))
 
 
 def deltas_since_compaction(metadata: Timeline, version: int) -> int:
@@ -77,96 +202,87 @@ def deltas_since_compaction(metadata: Timeline, version: int) -> int:
     return sum((i.order_time if version >= 8 else i.requested) > after for i in deltas)
 
 
-def compact(metadata_context: MetadataWriteContext, config: TableConfig, active: ActiveTimeline) -> bool:
-    """Merge the log files of every file group into its next base file; False if it cannot be done now.
+def _next_instant(metadata_context: MetadataWriteContext, config: TableConfig, timeline: Timeline) -> str | None:
+    """The instant of a new compaction; None if there cannot be one now.
 
     In version 6, what is pending on the table may still write to the slices, so nothing may be. From version 8 on a
     log file belongs to a slice by its completion time; only a delta commit that was completed and waits for its
     instant on the table would be passed over.
-
-    Raises:
-        FormatError, MetadataTableError: files are damaged or missing.
     """
-    version, storage, timeline = config.version, metadata_context.storage, active.timeline
     pending = metadata_context.data.timeline.pending()
-    if version < 8 and pending:
-        return False
+    if config.version < 8 and pending:
+        return None
     if any(timeline.is_completed(i.requested) for i in pending):
-        return False
-    if version >= 8:
-        instant = metadata_context.completion()
-    else:
-        last = timeline.completed().of_actions(Action.DELTA_COMMIT).last
-        assert last is not None
-        instant = f"{last.requested[:17]}{COMPACTION_SUFFIX}"
-        if instant in timeline:
-            return False
-    # what the table waits for has not been completed here, so all that is completed counts; of a partition that is
-    # being built the base files are still to come
-    slices = [
-        _Slice(partition, row)
+        return None
+    if config.version >= 8:
+        return metadata_context.completion()
+    last = timeline.completed().of_actions(Action.DELTA_COMMIT).last
+    assert last is not None
+    instant = f"{last.requested[:17]}{COMPACTION_SUFFIX}"
+    return None if instant in timeline else instant
+
+
+def _slices(storage: Storage, config: TableConfig, active: ActiveTimeline) -> tuple[MetadataSlice, ...]:
+    """The slices with log files, the largest first. What the table waits for has not been completed here, so all that
+    is completed counts; of a partition that is being built the base files are still to come."""
+    found = [
+        MetadataSlice(partition, row)
         for partition in sorted(config.metadata_partitions)
-        for row in current_slices(storage, active, timeline, partition, version).to_pylist()
+        for row in current_slices(storage, active, active.timeline, partition, config.version).to_pylist()
         if row["log_paths"]
     ]
-    plan = encode_record(Action.COMPACTION, State.REQUESTED, _plan(slices, version), version)
-    entry = begin(active, instant, Action.COMPACTION, plan)
-    view = block_view(timeline, version)
-
-    def work(one: _Slice) -> Stat:
-        records = fold_versions(one.partition, _versions(storage, one, view), version)
-        files = GroupFiles(storage, one.partition, instant, version)
-        return files.write_base(one.row["file_id"], records, previous=one.row["base_instant"])
-
-    with ThreadPoolExecutor(_THREADS) as pool:
-        stats = list(pool.map(work, slices))
-    done = metadata_context.completed_at(version)
-    publish(active, entry, stats, version, done, operation="COMPACT", compacted=True)
-    _log.info("compacted the metadata table of %s: %d file groups", storage.root, len(stats))
-    return True
+    return tuple(sorted(found, key=lambda one: -one.num_bytes))
 
 
-@dataclass(frozen=True, slots=True)
-class _Slice:
-    """A slice (a row of `SLICE_SCHEMA`) of a partition of the metadata table."""
-
-    partition: str
-    row: Mapping[str, Any]
-
-
-def _versions(storage: Storage, one: _Slice, view: BlockView) -> list[Version]:
-    """Versions in a slice that count, the oldest first."""
-    found = []
-    for source in slice_sources(storage, one.row, view, NO_CACHE):
-        if isinstance(source, DeleteSource):
-            found.append(Version(deletes=source.keys.cast(pa.string())))
-            continue
-        entries = pa.Table.from_batches(source.reader.batches(), ENTRY_SCHEMA)
-        found.append(Version(entries["key"].cast(pa.string()), entries["value"], source.schema))
+def _unchanged(job: MetadataCompactionJob, config: TableConfig) -> set[str]:
+    """The partitions that still have all files that were merged. Files of a partition that is built anew have other
+    names; the rollback of a write takes its files away."""
+    found = set()
+    for partition in set(job.partitions) & set(config.metadata_partitions):
+        there = set(job.storage.list(join_path(METADATA_FOLDER, partition))["path"].to_pylist())
+        if all(path in there for one in job.slices if one.partition == partition for path in one.paths):
+            found.add(partition)
     return found
 
 
-def _plan(slices: list[_Slice], version: int) -> dict[str, Any]:
+def _delete_others(storage: Storage, config: TableConfig, job: MetadataCompactionJob, kept: Iterable[Stat]) -> None:
+    """Delete base files of the compaction that are not ``kept``: of tasks that were tried again, or are not published.
+    Log files of version 6 bear the instant of their slice, and stay."""
+    named = {stat["path"] for stat in kept}
+    paths = [
+        join_path(partition, name)
+        for partition, names in written_by(storage, job.instant, config).items()
+        for name in names
+        if name[0] != "."
+    ]
+    storage.delete_many(join_path(METADATA_FOLDER, path) for path in paths if path not in named)
+
+
+def _delete(storage: Storage, stats: Collection[Stat]) -> None:
+    storage.delete_many(join_path(METADATA_FOLDER, stat["path"]) for stat in stats)
+
+
+def _take_out_of_use(storage: Storage, config: TableConfig, failure: BaseException) -> None:
+    _log.warning("the metadata table of %s is taken out of use, it is broken: %s", storage.root, failure)
+    detach_metadata_table(storage, config)
+
+
+def _plan(job: MetadataCompactionJob) -> tuple[dict[str, Any], int]:
+    """The plan as the timeline has it, and the version of the table."""
     operations = [
         {
-            "baseInstantTime": one.row["base_instant"],
-            "deltaFilePaths": [_name(path) for path in one.row["log_paths"]],
-            "dataFilePath": None if one.row["base_path"] is None else _name(one.row["base_path"]),
-            "fileId": one.row["file_id"],
-            "partitionPath": one.partition,
-            "metrics": {"TOTAL_LOG_FILES": float(len(one.row["log_paths"]))},
-            "bootstrapFilePath": None,
+            "partition": one.partition,
+            "file_id": one.row["file_id"],
+            "base_instant": one.row["base_instant"],
+            "base_file": None if one.row["base_path"] is None else _name(one.row["base_path"]),
+            "log_files": [_name(path) for path in one.row["log_paths"]],
+            "log_bytes": sum(one.row["log_sizes"]),
+            "read_mb": one.num_bytes // _MIB,
+            "write_mb": (one.row["base_size"] or 0) // _MIB,
         }
-        for one in slices
+        for one in job.slices
     ]
-    plan: dict[str, Any] = {
-        "operations": operations,
-        "extraMetadata": {} if version >= 8 else None,
-        "version": _PLAN_VERSION,
-        "strategy": None,
-        "preserveHoodieMetadata": False,
-    }
-    return plan | ({"missingSchedulePartitions": []} if version >= 8 else {})
+    return plan_record(operations, job.version), job.version
 
 
 def _name(path: str) -> str:

@@ -14,22 +14,25 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.file_names import parse_names, split_paths
+from pyhudi.format.file_names import base_file_name, parse_names, split_paths
 from pyhudi.format.log.block_framing import rollback_frame
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
-from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat, begin, new_token, publish
+from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat, begin, compaction_tokens, new_token, publish
 from pyhudi.metadata.file_groups.log_file_groups import group_slices, write_logs
-from pyhudi.metadata.metadata_layout import FILES, metadata_timeline
+from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS, metadata_timeline
 from pyhudi.metadata.reader.initial_instants import is_initial_instant
 from pyhudi.metadata.records.record_factory import file_records
 from pyhudi.storage import join_path
 from pyhudi.timeline.action_metadata import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
+from pyhudi.timeline.heartbeat import HeartbeatPolicy, heartbeat_path
 from pyhudi.timeline.instant import Action, Instant
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.timeline.active_timeline import ActiveTimeline
+
+_HEARTBEATS = HeartbeatPolicy()
 
 ROLLBACK_SUFFIX = "006"
 """Suffix of rollback instants in metadata tables of version 6."""
@@ -182,18 +185,40 @@ def _void_blocks(storage: Storage, config: TableConfig, active: ActiveTimeline, 
     return active.complete(entry, done.encode())
 
 
-def drop_unfinished(storage: Storage, active: ActiveTimeline, pending: Iterable[str], config: TableConfig) -> None:
+def drop_unfinished(
+    storage: Storage,
+    active: ActiveTimeline,
+    pending: Iterable[str],
+    config: TableConfig,
+    heartbeats: HeartbeatPolicy = _HEARTBEATS,
+) -> None:
     """Delete what a dead writer left of delta commits that no instant of the table will come back to, and of services;
-    ``pending`` are the instants that are pending on the table."""
+    ``pending`` are the instants that are pending on the table. A compaction whose heartbeat is fresh is left alone:
+    somebody is at work on it without the table's lock."""
     alive = set(pending)
     for instant in active.timeline.pending().of_actions(Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN):
+        if instant.action == Action.COMPACTION and not heartbeats.is_dead(storage, instant.requested, HEARTBEATS):
+            continue
         if instant.action != Action.CLEAN:  # whose files are gone, or are found again
             paths = written_by(storage, instant.requested, config)
             mine = ((p, name) for p, names in paths.items() for name in names)
             made = [join_path(METADATA_FOLDER, p, name) for p, name in mine if config.version >= 8 or name[0] != "."]
             storage.delete_many(made)
+        if instant.action == Action.COMPACTION and config.version >= 8:
+            _delete_begun(storage, instant.requested, config)
         for state in active.states(instant):
             active.delete(state)
+        if instant.action == Action.COMPACTION:
+            storage.delete(heartbeat_path(instant.requested, HEARTBEATS))
     for instant in active.timeline.pending().of_actions(Action.DELTA_COMMIT):
         if instant.requested not in alive:
             delete_instant(storage, active, instant.requested, config)
+
+
+def _delete_begun(storage: Storage, instant: str, config: TableConfig) -> None:
+    """Delete what a process was writing of the base files of a compaction when it was killed."""
+    for partition in config.metadata_partitions:
+        names = split_paths(storage.list(join_path(METADATA_FOLDER, partition))["path"])[1]
+        ids = pc.unique(parse_names(names)["file_id"]).drop_null().to_pylist()
+        begun = [base_file_name(i, token, instant, "hfile") for i in ids for token in compaction_tokens(i, instant)]
+        storage.delete_many(join_path(METADATA_FOLDER, partition, name) for name in begun)

@@ -35,6 +35,7 @@ from pyhudi.metadata.writer.concurrent_writes import completed_concurrently, fol
 from pyhudi.metadata.writer.initialize_partitions import build_partitions
 from pyhudi.metadata.writer.metadata_rollback import delete_instant, drop_unfinished
 from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.latest_schema import newest_columns
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _record(
         config = drop_partitions(storage, config, [PARTITION_STATS])
     config = _with_all_enabled(metadata_context, config, columns)
     active = metadata_context.own_timeline(config)
-    drop_unfinished(storage, active, [i.requested for i in data.timeline.pending()], config)
+    _drop_unfinished(metadata_context, active, config)
     if instant in active.timeline:
         # left by an attempt that was given up
         delete_instant(storage, active, instant, config)
@@ -127,6 +128,12 @@ def _record(
         active, entry, stats, config.version, metadata_context.completed_at(config.version), acknowledged=acknowledged
     )
     return config
+
+
+def _drop_unfinished(metadata_context: MetadataWriteContext, active: ActiveTimeline, config: TableConfig) -> None:
+    pending = [i.requested for i in metadata_context.data.timeline.pending()]
+    heartbeats = HeartbeatPolicy.of(metadata_context.opts)
+    drop_unfinished(metadata_context.storage, active, pending, config, heartbeats)
 
 
 def record_clean(
@@ -149,7 +156,7 @@ def record_clean(
         if FILES not in config.metadata_partitions:
             return config
         active = metadata_context.own_timeline(config)
-        drop_unfinished(storage, active, [i.requested for i in data.timeline.pending()], config)
+        _drop_unfinished(metadata_context, active, config)
         if instant in active.timeline:
             delete_instant(storage, active, instant, config)
         entry = begin(active, instant)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
+from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.archival.archival_plan import ArchivalPlan, is_archival_due, make_archival_plan
 from pyhudi.services.service_result import Phases, ServiceResult
@@ -27,13 +28,16 @@ def plan_archival(client: TableMetaClient, opts: Options, *, only_if_due: bool =
     return make_archival_plan(PinnedTable.of(client.reload()), opts, only_if_due=only_if_due)
 
 
-def archive_table(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ServiceResult:
+def archive_table(
+    client: TableMetaClient, opts: Options, *, only_if_due: bool = False, progress: Progress | None = None
+) -> ServiceResult:
     """Move old instants from the active timeline into the archived one.
 
     Args:
         client: the table.
         opts: options of archival, cleaning and locks.
         only_if_due: do nothing unless there are more than `hoodie.keep.max.commits` commits.
+        progress: called before and after instants are archived.
 
     Raises:
         TransactionError: a restore is pending.
@@ -58,8 +62,10 @@ def archive_table(client: TableMetaClient, opts: Options, *, only_if_due: bool =
         found = [i for i in plan.instants if can_archive(active.layout, i)]
         with phases("archive"):
             if found:
+                report_progress(progress, "archive instants", 0, len(found))
                 block, merge = opts.get_typed(options.ARCHIVE_BATCH), opts.get_typed(options.TIMELINE_COMPACTION_BATCH)
                 archive(storage, active, found, timezone=config.timezone, block=block, merge=merge)
+                report_progress(progress, "archive instants", len(found), len(found))
             gone = {i.requested for i in (*left, *found)}
             for instant in gone & set(marked_instants(storage)):
                 Markers(storage, instant).delete()
@@ -67,4 +73,4 @@ def archive_table(client: TableMetaClient, opts: Options, *, only_if_due: bool =
     counts = {"instants": len(instants)}
     return ServiceResult(
         SERVICE, storage.uri(), instants, counts, millis=phases.millis, reason="" if instants else plan.reason
-    ).logged()
+    ).published(opts)

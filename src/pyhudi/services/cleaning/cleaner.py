@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.errors import AlreadyExistsError, TransactionError
 from pyhudi.metadata.writer.metadata_writer import record_clean
+from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.cleaning.clean_planner import empty_clean_due, make_clean_plan, pending_cleans, read_savepoints
 from pyhudi.services.service_result import Phases, ServiceResult
@@ -31,7 +31,7 @@ from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.conflict_resolution import is_clustering
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.post_commit import metadata_write_context, run_metadata_services
+from pyhudi.transaction.post_commit import metadata_write_context, plan_metadata_services, run_metadata_services
 from pyhudi.transaction.rollback.rollback_failed import FailedWrites, Rollbacks, newest, refuse_pending_restore
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Cleaner:
         client: TableMetaClient,
         opts: Options,
         stats_reader: FileStatsReader,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self._client, self._opts, self._stats_reader = client, opts, stats_reader
         self._storage: Storage = client.storage
@@ -109,7 +109,7 @@ class Cleaner:
             sum(plan.num_bytes for plan in done),
             self._phases.millis,
             reason if not done or any(plan.incomplete for plan in done) else "",
-        ).logged()
+        ).published(self._opts)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
@@ -189,8 +189,7 @@ class Cleaner:
         with ThreadPoolExecutor(workers) as pool:
             for batch, _ in zip(batches, pool.map(self._storage.delete_many, batches), strict=True):
                 done += len(batch)
-                if self._progress is not None:
-                    self._progress(done, len(paths))
+                report_progress(self._progress, "delete files", done, len(paths))
 
     def _complete(self, plan: CleanPlan, begun: float) -> bool:
         with self._generator.reserve() as slot:
@@ -206,7 +205,8 @@ class Cleaner:
             millis = int((time.monotonic() - begun) * 1000)
             content = clean_metadata(plan, entry.requested, millis, config.version, dropped, {})
             active.complete(entry, content, metadata_context.completed_at(config.version))
-            run_metadata_services(metadata_context, config)
+            job = plan_metadata_services(metadata_context, config)
+        run_metadata_services(self._storage, self._opts, config, self._generator, job, self._stats_reader)
         return True
 
 
@@ -253,7 +253,7 @@ def clean(
     stats_reader: FileStatsReader,
     *,
     only_if_due: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> ServiceResult:
     """Run pending cleans, then plan and run one (`Cleaner.run`)."""
     return Cleaner(client, opts, stats_reader, progress).run(only_if_due=only_if_due)

@@ -59,42 +59,6 @@ def operations_of(slices: pa.Table, excluded: pa.Table, max_file_size: int) -> p
     return pa.Table.from_arrays(columns, schema=OPERATION_SCHEMA)
 
 
-def operation_record(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as the Avro record of a plan."""
-    metrics = {
-        "TOTAL_LOG_FILES": len(row["log_files"]),
-        "TOTAL_IO_MB": row["read_mb"] + row["write_mb"],
-        "TOTAL_IO_READ_MB": row["read_mb"],
-        "TOTAL_LOG_FILES_SIZE": row["log_bytes"],
-        "TOTAL_IO_WRITE_MB": row["write_mb"],
-    }
-    return {
-        "baseInstantTime": row["base_instant"],
-        "deltaFilePaths": list(row["log_files"]),
-        "dataFilePath": row["base_file"],
-        "fileId": row["file_id"],
-        "partitionPath": row["partition"],
-        "metrics": {name: float(value) for name, value in metrics.items()},
-        "bootstrapFilePath": None,
-    }
-
-
-def operation_row(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The Avro record of a plan as a row. Of paths, which old releases wrote, only the names count."""
-    metrics = record["metrics"] or {}
-    base = record["dataFilePath"]
-    return {
-        "partition": record["partitionPath"] or "",
-        "file_id": record["fileId"],
-        "base_instant": record["baseInstantTime"],
-        "base_file": base.rpartition("/")[2] if base else None,
-        "log_files": [name.rpartition("/")[2] for name in record["deltaFilePaths"] or ()],
-        "log_bytes": int(metrics.get("TOTAL_LOG_FILES_SIZE", 0)),
-        "read_mb": int(metrics.get("TOTAL_IO_READ_MB", 0)),
-        "write_mb": int(metrics.get("TOTAL_IO_WRITE_MB", 0)),
-    }
-
-
 def operation_paths(row: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
     """The paths of an operation's base file and log files, relative to the table's root."""
     folder, base = row["partition"], row["base_file"]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.services.compaction.compaction_operations import OPERATION_SCHEMA, operation_record, operation_row
+from pyhudi.services.compaction.compaction_operations import OPERATION_SCHEMA
+from pyhudi.table.compaction_record import operation_row, plan_record
 from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.instant import Action, State
 
-PLAN_VERSION = 2
-"""The version of plans whose operations name files without folders."""
 _LOG_COMPACTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
 _SHOWN = 20
 _MIB = 1024 * 1024
@@ -67,15 +65,13 @@ class CompactionPlan:
     def encode(self, version: int) -> bytes:
         """The requested file of the timeline, for a table of that version."""
         strategy = {"compactorClassName": _LOG_COMPACTOR, "strategyParams": {}, "version": 1}
-        record: dict[str, Any] = {
-            "operations": [operation_record(row) for row in self.operations.to_pylist()],
-            "extraMetadata": {} if version >= 8 else None,
-            "version": PLAN_VERSION,
-            "strategy": strategy if self.is_log else None,
-            "preserveHoodieMetadata": self.is_log,
-        }
-        if version >= 8:
-            record["missingSchedulePartitions"] = list(self.missing)
+        record = plan_record(
+            self.operations.to_pylist(),
+            version,
+            strategy=strategy if self.is_log else None,
+            preserve_metadata=self.is_log,
+            missing=self.missing,
+        )
         return encode_record(self.action, State.REQUESTED, record, version)
 
     @classmethod

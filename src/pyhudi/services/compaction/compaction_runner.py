@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyhudi.config import Options
 from pyhudi.errors import BusyError, InstantNotFoundError
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
+from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.compaction.compaction_job import CompactionJob, operation_type
 from pyhudi.services.compaction.compaction_plan import CompactionPlan
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from pyhudi.timeline.commit_metadata import CommitMetadata
 
 _log = logging.getLogger(__name__)
+
+PROGRESS = "compact file slices"
+"""Name of the work in calls of `pyhudi.metrics.progress.Progress`."""
 
 Runner = Callable[[CompactionJob], pa.Table]
 """Does the work of a job; returns the write stats."""
@@ -189,9 +193,10 @@ def compact_one(job: CompactionJob, number: int, task: TaskId) -> bytes:
     return encode_stats(job.run(number, task))
 
 
-def run_in_threads(job: CompactionJob) -> pa.Table:
+def run_in_threads(job: CompactionJob, *, progress: Progress | None = None) -> pa.Table:
     """Run a job on threads of this process; returns the write stats."""
     failed = threading.Event()
+    total = len(job.slices)
 
     def work(number: int) -> bytes:
         if failed.is_set():
@@ -202,5 +207,9 @@ def run_in_threads(job: CompactionJob) -> pa.Table:
             failed.set()
             raise
 
+    stats = []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return decode_stats(list(pool.map(work, range(len(job.slices)))))
+        for stat in pool.map(work, range(total)):
+            stats.append(stat)
+            report_progress(progress, PROGRESS, len(stats), total)
+    return decode_stats(stats)

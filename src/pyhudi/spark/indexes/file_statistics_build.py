@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from pyhudi.metadata.file_groups.delta_files import Stat
 from pyhudi.metadata.records.metadata_keys import group_of
 from pyhudi.metadata.records.record_factory import joined_bounds
+from pyhudi.metadata.services.compaction_job import MetadataCompactionJob
 from pyhudi.metadata.writer.file_statistics import BOUNDS
 from pyhudi.metadata.writer.file_stats_reader import (
     FILE_FIELDS,
@@ -36,6 +37,7 @@ from pyhudi.spark.execution.group_runs import runs
 from pyhudi.spark.execution.packed_tables import packed, unpacked
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.execution.task_placement import placement_keys
+from pyhudi.spark.indexes.metadata_compaction_tasks import compact_on_executors
 from pyhudi.spark.indexes.record_index.record_index_keys import shuffles, task_count
 from pyhudi.spark.session_settings import session_setting
 from pyhudi.spark.spark_errors import task_errors
@@ -72,6 +74,11 @@ class SparkFileStatsReader:
         if files.num_rows <= FEW:
             return LOCAL.blooms(records, files, groups)
         return self._run(files, records, groups, _blooms, batch_rows=FILTERS_TOGETHER)[0]
+
+    def compact_metadata(self, job: MetadataCompactionJob) -> list[Stat]:
+        """Run a compaction of the metadata table on the executors
+        (`pyhudi.metadata.services.compaction_job.MetadataCompactor`)."""
+        return compact_on_executors(self.spark, job)
 
     def _run(
         self,

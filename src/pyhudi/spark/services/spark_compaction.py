@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.compaction.compaction_job import CompactionJob
-from pyhudi.services.compaction.compaction_runner import Runner, compact_one
+from pyhudi.services.compaction.compaction_runner import PROGRESS, Runner, compact_one
 from pyhudi.spark.execution.python_workers import this_task
 from pyhudi.spark.indexes.expression_index import expression_delta
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
@@ -31,6 +32,7 @@ class SparkRunner:
     """Runner of compactions on Spark, which also updates expression indexes."""
 
     spark: SparkSession
+    progress: Progress | None = None
 
     @property
     def stats_reader(self) -> FileStatsReader:
@@ -38,7 +40,11 @@ class SparkRunner:
         return SparkFileStatsReader(self.spark)
 
     def __call__(self, job: CompactionJob) -> pa.Table:
-        return _run(self.spark, job)
+        total = len(job.slices)
+        report_progress(self.progress, PROGRESS, 0, total)
+        stats = _run(self.spark, job)
+        report_progress(self.progress, PROGRESS, total, total)
+        return stats
 
     def index_delta(
         self, client: TableMetaClient, config: TableConfig, instant: str, metadata: CommitMetadata
@@ -51,9 +57,9 @@ class SparkRunner:
         return replace(IndexDelta().and_(delta(config)), late=delta)
 
 
-def spark_runner(spark: SparkSession) -> Runner:
-    """Return the runner of compactions on that Spark session."""
-    return SparkRunner(spark)
+def spark_runner(spark: SparkSession, progress: Progress | None = None) -> Runner:
+    """Return the runner of compactions on that Spark session; ``progress`` is called before and after the Spark job."""
+    return SparkRunner(spark, progress)
 
 
 def _run(spark: SparkSession, job: CompactionJob) -> pa.Table:

@@ -177,6 +177,7 @@ class WriteJob:
             metadata.stats.select(WRITE_STAT_SCHEMA.names),
             metadata.replaced if metadata.replaced is not None else WriteResult("", "").replaced,
             outcome.warnings,
+            outcome.millis,
         )
 
 

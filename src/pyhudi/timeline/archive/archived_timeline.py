@@ -123,7 +123,8 @@ def _retry(read: Callable[[], _T]) -> _T:
 
 def _read_lsm(storage: Storage, layout: Layout, names: list[str], wanted: pc.Expression | None) -> pa.Table:
     tables = [HISTORY_SCHEMA.empty_table()]
-    for name in (file["fileName"] for file in manifest_files(storage, layout)):
+    # names begin with the first instant, mostly, so that what is read needs no sorting
+    for name in sorted(file["fileName"] for file in manifest_files(storage, layout)):
         path = f"{layout.history}/{name}"
         try:
             with storage.open_input(path) as source, as_corruption("damaged"):
@@ -266,9 +267,25 @@ def _archived_bytes(record: dict[str, Any]) -> bytes | None:
 
 def _unique(table: pa.Table) -> pa.Table:
     """Sorted by requested time; of an instant that was archived twice (the archiver died and began again) one row."""
+    if _is_ascending(table["requested"]):
+        return table
     table = table.sort_by([("requested", "ascending"), ("action", "ascending")])
     if table.num_rows < 2:
         return table
     requested, action = (table[name].combine_chunks() for name in ("requested", "action"))
     same = pc.and_(pc.equal(requested[1:], requested[:-1]), pc.equal(action[1:], action[:-1]))
     return table.filter(pa.concat_arrays([pa.array([True]), pc.invert(same)]))
+
+
+def _is_ascending(texts: pa.ChunkedArray) -> bool:
+    """Whether each text is greater than the one before. Chunks are not put together: they may be large."""
+    last: pa.Scalar | None = None
+    for chunk in texts.chunks:
+        if not len(chunk):
+            continue
+        if last is not None and not pc.less(last, chunk[0]).as_py():
+            return False
+        if not pc.all(pc.less(chunk[:-1], chunk[1:]), min_count=0).as_py():
+            return False
+        last = chunk[-1]
+    return True

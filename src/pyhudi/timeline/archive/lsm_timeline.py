@@ -33,7 +33,7 @@ BATCH = 10
 """Files of a level that are merged into one of the next (``hoodie.timeline.compaction.batch.size``)."""
 _KEPT_MANIFESTS = 3
 _ROW_VERSION = 1
-_SCHEMA = pa.schema(
+FILE_SCHEMA = pa.schema(
     [
         ("instantTime", pa.string()),
         ("completionTime", pa.string()),
@@ -43,6 +43,7 @@ _SCHEMA = pa.schema(
         pa.field("version", pa.int32(), nullable=False),
     ]
 )
+"""Columns of the files, as Apache Hudi's ``HoodieLSMTimelineInstant``."""
 _WITH_PLANS = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.CLEAN)
 _Files = list[dict[str, Any]]
 
@@ -69,9 +70,9 @@ def add(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -
         InstantNotFoundError: an instant has gone from the active timeline.
     """
     layout = active.layout
-    rows = pa.Table.from_pylist([_row(active, i) for i in instants], schema=_SCHEMA)
+    rows = pa.Table.from_pylist([_row(active, i) for i in instants], schema=FILE_SCHEMA)
     files = manifest_files(storage, layout)
-    _publish(storage, layout, [*files, _write(storage, layout, rows, 0)])
+    _publish(storage, layout, [*files, write_file(storage, layout, rows, 0)])
 
 
 def tidy(storage: Storage, layout: Layout, batch: int = BATCH) -> None:
@@ -93,10 +94,10 @@ def _row(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
     }
 
 
-def _write(storage: Storage, layout: Layout, rows: pa.Table, level: int) -> dict[str, Any]:
+def write_file(storage: Storage, layout: Layout, rows: pa.Table, level: int) -> dict[str, Any]:
     """Write a file of a level; returns its entry of the manifest. ``rows`` are sorted by instant."""
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, _SCHEMA, compression="gzip", store_schema=False) as writer:
+    with pq.ParquetWriter(sink, FILE_SCHEMA, compression="gzip", store_schema=False) as writer:
         writer.write_table(rows)
         writer.add_key_value_metadata(
             {"parquet.avro.schema": json.dumps(load_schema("HoodieLSMTimelineInstant")), "writer.model.name": "avro"}
@@ -126,10 +127,10 @@ def _merge_levels(storage: Storage, layout: Layout, batch: int) -> None:
             tables = []
             for name in merged:
                 with storage.open_input(f"{layout.history}/{name}") as source:
-                    tables.append(pq.read_table(source).select(_SCHEMA.names).cast(_SCHEMA))
+                    tables.append(pq.read_table(source).select(FILE_SCHEMA.names).cast(FILE_SCHEMA))
             rows = pa.concat_tables(tables).sort_by("instantTime")
             left = [file for file in files if file["fileName"] not in merged]
-            _publish(storage, layout, [*left, _write(storage, layout, rows, level + 1)])
+            _publish(storage, layout, [*left, write_file(storage, layout, rows, level + 1)])
         elif not any(_level_of(name) > level for name in names):
             return
         else:

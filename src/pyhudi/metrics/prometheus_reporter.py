@@ -1,0 +1,141 @@
+"""The reporters PROMETHEUS and PROMETHEUS_PUSHGATEWAY, by the library ``prometheus_client``.
+
+Names are made fit for Prometheus as Apache Hudi's exporter makes them: what is no letter, digit, underscore or colon
+becomes an underscore.
+"""
+
+from __future__ import annotations
+
+import atexit
+import re
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyhudi.config import Options, options
+from pyhudi.errors import ConfigError, SetupError
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry, Gauge
+
+_SUFFIX = secrets.randbelow(10**9)
+"""Ends the names of jobs of this process."""
+_TIMEOUT_SECONDS = 5.0
+_UNFIT = re.compile(r"[^a-zA-Z0-9_:]")
+
+_registries: dict[tuple[str, ...], _Gauges] = {}
+_guard = threading.Lock()
+
+
+def check_prometheus(opts: Options) -> None:
+    """Check what the reporters need.
+
+    Raises:
+        SetupError: ``prometheus_client`` is not installed.
+        ConfigError: the labels cannot be parsed.
+    """
+    try:
+        import prometheus_client  # noqa: F401
+    except ImportError as error:
+        raise SetupError(
+            f"{options.METRICS_REPORTER.key} needs the package prometheus_client: pip install 'pyhudi[prometheus]'"
+        ) from error
+    parse_labels(opts.get_typed(options.PUSHGATEWAY_LABELS))
+
+
+def parse_labels(text: str) -> dict[str, str]:
+    """Parse labels, ``name:value,name:value``.
+
+    Raises:
+        ConfigError: the text is none.
+    """
+    found = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, colon, value = part.partition(":")
+        if not colon or not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", name.strip()):
+            raise ConfigError(
+                f"{options.PUSHGATEWAY_LABELS.key}={text!r} has {part!r}, which is no label; give name:value,name:value"
+            )
+        found[name.strip()] = value.strip()
+    return found
+
+
+def metric_name(name: str) -> str:
+    """The name as Prometheus takes it."""
+    fit = _UNFIT.sub("_", name)
+    return f"_{fit}" if fit[:1].isdigit() else fit
+
+
+def serve(values: Mapping[str, float], opts: Options) -> None:
+    """Set gauges that Prometheus scrapes from this process, or that it reads from a text file."""
+    from prometheus_client import start_http_server, write_to_textfile
+
+    path = opts.get_typed(options.METRICS_TEXTFILE)
+    if path is not None:
+        gauges = _of(("textfile", path))
+        with gauges.guard:
+            gauges.set(values)
+            write_to_textfile(path, gauges.registry)
+        return
+    port = opts.get_typed(options.PROMETHEUS_PORT)
+    gauges = _of(("server", str(port)))
+    with gauges.guard:
+        gauges.set(values)
+        if not gauges.is_served:
+            start_http_server(port, registry=gauges.registry)
+            gauges.is_served = True
+
+
+def push(values: Mapping[str, float], opts: Options, table_name: str) -> None:
+    """Set gauges and push them to the push gateway, which adds them to those of the job that it has."""
+    from prometheus_client import delete_from_gateway, pushadd_to_gateway
+
+    address = f"{opts.get_typed(options.PUSHGATEWAY_HOST)}:{opts.get_typed(options.PUSHGATEWAY_PORT)}"
+    job = opts.get_typed(options.PUSHGATEWAY_JOB) or table_name
+    if opts.get_typed(options.PUSHGATEWAY_RANDOM_SUFFIX):
+        job = f"{job}-{_SUFFIX}"
+    labels = parse_labels(opts.get_typed(options.PUSHGATEWAY_LABELS))
+    gauges = _of(("push", address, job, *(f"{name}:{value}" for name, value in sorted(labels.items()))))
+    with gauges.guard:
+        gauges.set(values)
+        pushadd_to_gateway(address, job, gauges.registry, grouping_key=labels, timeout=_TIMEOUT_SECONDS)
+        if opts.get_typed(options.PUSHGATEWAY_DELETE) and not gauges.is_served:
+            gauges.is_served = True
+            atexit.register(_quietly, delete_from_gateway, address, job, labels)
+
+
+def _quietly(delete: object, address: str, job: str, labels: dict[str, str]) -> None:
+    try:
+        delete(address, job, grouping_key=labels, timeout=_TIMEOUT_SECONDS)  # type: ignore[operator]
+    except OSError:  # the gateway is gone, and the process ends
+        return
+
+
+@dataclass
+class _Gauges:
+    """The gauges of one place that metrics go to."""
+
+    registry: CollectorRegistry
+    by_name: dict[str, Gauge] = field(default_factory=dict)
+    guard: threading.Lock = field(default_factory=threading.Lock)
+    is_served: bool = False
+
+    def set(self, values: Mapping[str, float]) -> None:
+        from prometheus_client import Gauge
+
+        for name, value in values.items():
+            fit = metric_name(name)
+            if fit not in self.by_name:
+                self.by_name[fit] = Gauge(fit, name, registry=self.registry)
+            self.by_name[fit].set(value)
+
+
+def _of(place: tuple[str, ...]) -> _Gauges:
+    from prometheus_client import CollectorRegistry
+
+    with _guard:
+        if place not in _registries:
+            _registries[place] = _Gauges(CollectorRegistry())
+        return _registries[place]

@@ -1,0 +1,73 @@
+"""Publication of reports: one line of log, the callbacks, and the reporter that the options name."""
+
+from __future__ import annotations
+
+import logging
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import MetricsReporter
+from pyhudi.errors import ConfigError
+from pyhudi.metrics.action_report import ActionReport
+from pyhudi.metrics.hudi_metric_names import named_gauges
+from pyhudi.metrics.listeners import notify
+from pyhudi.metrics.memory_reporter import keep_in_memory
+from pyhudi.metrics.prometheus_reporter import check_prometheus, push, serve
+
+_PROMETHEUS = (MetricsReporter.PROMETHEUS, MetricsReporter.PROMETHEUS_PUSHGATEWAY)
+_SERVED = (MetricsReporter.INMEMORY, MetricsReporter.CONSOLE, MetricsReporter.SLF4J, *_PROMETHEUS)
+_log = logging.getLogger("pyhudi.actions")
+_metrics_log = logging.getLogger("pyhudi.metrics")
+
+
+def check_metrics_options(opts: Options) -> None:
+    """Check the options of metrics, before anything is done.
+
+    Raises:
+        ConfigError: the reporter is none of those that there are here, or its options are wrong.
+        SetupError: the reporter needs a package that is not installed.
+    """
+    if not opts.get_typed(options.METRICS_ON):
+        return
+    reporter = opts.get_typed(options.METRICS_REPORTER)
+    if reporter not in _SERVED:
+        known = ", ".join(_SERVED)
+        raise ConfigError(
+            f"{options.METRICS_REPORTER.key}={reporter} is not among the reporters of pyhudi ({known}); set one of "
+            "these, or have a function called by pyhudi.metrics.add_listener() and send what it is told, or set "
+            f"{options.METRICS_ON.key}=false"
+        )
+    if reporter in _PROMETHEUS:
+        check_prometheus(opts)
+
+
+def publish(report: ActionReport, opts: Options | None = None) -> None:
+    """Log a report, call the listeners of the process, and report its metrics, if ``hoodie.metrics.on``. Whatever goes
+    wrong is logged: the action is done."""
+    level = logging.INFO if report.instants else logging.DEBUG
+    try:
+        _log.log(level, "%s", report.line(), extra={"pyhudi_report": report})
+        notify(report)
+        if opts is not None and opts.get_typed(options.METRICS_ON):
+            _send(report, opts)
+    except Exception as failure:
+        _metrics_log.warning("metrics of %s at %s were not reported: %s", report.action, report.table, failure)
+
+
+def _send(report: ActionReport, opts: Options) -> None:
+    values = named_gauges(report, opts)
+    if not values:
+        return
+    match opts.get_typed(options.METRICS_REPORTER):
+        case MetricsReporter.INMEMORY:
+            keep_in_memory(values)
+        case MetricsReporter.CONSOLE:
+            print("\n".join(f"{name} = {value:g}" for name, value in values.items()))
+        case MetricsReporter.SLF4J:
+            for name, value in values.items():
+                _metrics_log.info("type=GAUGE, name=%s, value=%g", name, value)
+        case MetricsReporter.PROMETHEUS:
+            serve(values, opts)
+        case MetricsReporter.PROMETHEUS_PUSHGATEWAY:
+            push(values, opts, report.table_name)
+        case reporter:
+            raise ConfigError(f"{options.METRICS_REPORTER.key}={reporter} is not supported")

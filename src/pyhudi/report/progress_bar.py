@@ -1,0 +1,45 @@
+"""Bars that show the progress of table services in a terminal."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyhudi.errors import SetupError
+from pyhudi.metrics.progress import Progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@contextmanager
+def progress_bar(console: Console | None = None) -> Iterator[Progress]:
+    """Show bars while the block runs: ``with progress_bar() as progress: table.services.clean(progress=progress)``.
+
+    Args:
+        console: Console of ``rich`` to draw on; None for the standard output.
+
+    Yields:
+        The callback for the ``progress`` argument of services, which draws one bar for each kind of work.
+
+    Raises:
+        SetupError: The package ``rich`` is missing.
+    """
+    try:
+        from rich.progress import Progress as Bars
+        from rich.progress import TaskID
+    except ImportError as e:
+        raise SetupError("progress bars need the package rich: pip install 'pyhudi[report]'") from e
+    guard = threading.Lock()
+    tasks: dict[str, TaskID] = {}
+    with Bars(console=console) as bars:
+
+        def update(what: str, done: int, total: int) -> None:
+            with guard:
+                if what not in tasks:
+                    tasks[what] = bars.add_task(what, total=total)
+                bars.update(tasks[what], completed=done, total=total)
+
+        yield update

@@ -1,0 +1,71 @@
+"""Report of a commit for logs, callbacks and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from pyhudi.metrics.action_report import ActionReport
+from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, CommitMetadata, total
+from pyhudi.timeline.instant import Action, Instant, millis_of_instant
+
+if TYPE_CHECKING:
+    from pyhudi.table.config.table_config import TableConfig
+
+_SERVICES = {"COMPACT": Action.COMPACTION, "LOG_COMPACT": Action.LOG_COMPACTION, "CLUSTER": "clustering"}
+"""Operations of table services, whose commits have the actions of writes."""
+
+
+def commit_report(
+    uri: str, config: TableConfig, instant: Instant, metadata: CommitMetadata, millis: Mapping[str, int]
+) -> ActionReport:
+    """Return the report of a commit that was published.
+
+    Args:
+        uri: URI of the table.
+        config: Its configuration.
+        instant: The completed instant.
+        metadata: What was published.
+        millis: Milliseconds by phase.
+    """
+    stats = metadata.stats
+    counts = {
+        "files": stats.num_rows,
+        "records": total(stats, "numWrites"),
+        "inserts": total(stats, "numInserts"),
+        "updates": total(stats, "numUpdateWrites"),
+        "deletes": total(stats, "numDeletes"),
+    }
+    action = _SERVICES.get(metadata.operation, instant.action)
+    gauges = _gauges(metadata) | {"commitTime": millis_of_instant(instant.requested, config.timezone)}
+    size = total(stats, "totalWriteBytes")
+    return ActionReport(
+        action, uri, config.name, (instant.requested,), metadata.operation, counts, size, millis, gauges
+    )
+
+
+def _gauges(metadata: CommitMetadata) -> dict[str, float]:
+    """Values as ``HoodieCommitMetadata`` of Apache Hudi adds them up."""
+    stats = metadata.stats
+    is_new = pc.equal(stats["prevCommit"], NEW_FILE_GROUP)
+    times = {
+        name: total(stats.flatten(), f"runtimeStats.{name}")
+        for name in ("totalScanTime", "totalCreateTime", "totalUpsertTime")
+    }
+    new_files = int(pc.sum(is_new).as_py() or 0)
+    return {
+        "totalPartitionsWritten": pc.count_distinct(stats["partitionPath"]).as_py(),
+        "totalFilesInsert": new_files,
+        "totalFilesUpdate": stats.num_rows - new_files,
+        "totalRecordsWritten": total(stats, "numWrites"),
+        "totalUpdateRecordsWritten": total(stats, "numUpdateWrites"),
+        "totalInsertRecordsWritten": total(stats, "numInserts"),
+        "totalRecordsDeleted": total(stats, "numDeletes"),
+        "totalBytesWritten": total(stats, "totalWriteBytes"),
+        "totalCompactedRecordsUpdated": total(stats, "totalUpdatedRecordsCompacted"),
+        "totalLogFilesCompacted": total(stats, "totalLogFilesCompacted"),
+        "totalLogFilesSize": total(stats, "totalLogSizeCompacted"),
+        **times,
+    }
