@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pyhudi.hudi_table import HudiTable
@@ -19,6 +20,7 @@ CASES = [
     pytest.param("1.0.2", 8, "MERGE_ON_READ", id="v8"),
     pytest.param("1.2.0", 9, "MERGE_ON_READ", id="v9"),
 ]
+COPIED = {"hoodie.clustering.plan.strategy.class": "SparkStreamCopyClusteringPlanStrategy"}
 SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "v"}
 
 
@@ -33,7 +35,8 @@ class Shared:
     def table(self) -> HudiTable:
         return HudiTable.for_path(str(self.path))
 
-    def write(self, numbers: Sequence[int], operation: str = "upsert") -> None:
+    def write(self, numbers: Sequence[int], operation: str = "upsert", **more: str) -> None:
+        """Let Apache Hudi write rows. Dots of options are double underscores."""
         self.round += 1
         rows = [{"id": f"k{n}", "p": "ab"[n % 2], "ts": self.round, "v": f"{9 - n % 7} {self.round}"} for n in numbers]
         options = {
@@ -45,6 +48,7 @@ class Shared:
             "hoodie.datasource.write.operation": operation,
             "hoodie.parquet.small.file.limit": "0",
             "hoodie.compact.inline": "false",
+            **{key.replace("__", "."): value for key, value in more.items()},
         }
         self.oracle.write(self.path, pa.Table.from_pylist(rows, schema=SCHEMA), options)
 
@@ -100,3 +104,35 @@ def test_plans_change_hands(oracle: Oracle, version: int, table_type: str, tmp_p
         assert_same_rows(changes, oracle.read(shared.path, options), COMPARED)
     shared.write([0, 31])
     assert shared.agree().num_rows == before.num_rows
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+def test_row_groups_are_copied(oracle: Oracle, tmp_path: Path):
+    """Apache Hudi reads and goes on with files that were stitched here, of its files and ours, and carries out our
+    plans to stitch files."""
+    shared = Shared(tmp_path / "table", oracle, "COPY_ON_WRITE")
+    shared.write(range(10), "insert")
+    shared.write(range(10, 20), "insert")
+    before = shared.agree()
+    plan = shared.table.services.schedule_clustering(COPIED)
+    shared.procedure("execute")
+    assert shared.replacements() == [plan.instant]
+    assert_same_rows(shared.agree(), before, COMPARED)
+
+    shared.write(range(20, 40), "insert")
+    before = shared.agree()
+    result = shared.table.services.cluster(COPIED)
+    assert (result.num_replaced, result.num_files) == (4, 2)
+    for path in result.stats["path"].to_pylist():
+        assert pq.read_metadata(shared.path / path).num_row_groups >= 2
+    theirs = shared.agree()
+    assert_same_rows(theirs, before, COMPARED)
+    assert set(theirs["_hoodie_file_name"].to_pylist()) == {
+        p.rpartition("/")[2] for p in result.stats["path"].to_pylist()
+    }
+    # keys are looked up in ranges and bloom filters
+    shared.write([3, 13, 33, 50], "upsert", hoodie__index__type="BLOOM")
+    after = shared.agree()
+    assert sorted(after["id"].to_pylist()) == sorted(f"k{n}" for n in [*range(40), 50])
+    assert shared.table.services.cluster(COPIED).num_files == 2
+    assert_same_rows(shared.agree(), after, COMPARED)

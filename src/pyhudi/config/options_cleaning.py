@@ -72,6 +72,15 @@ ARCHIVE_BATCH = integer("hoodie.commits.archival.batch", 10, "Records of a block
 TIMELINE_COMPACTION_BATCH = integer(
     "hoodie.timeline.compaction.batch.size", 10, "Files of a level of the archived timeline that are merged.", least=2
 )
+ARCHIVE_MERGE = flag(
+    "hoodie.archive.merge.enable", False, "Whether small archive files of a table of version 6 are merged."
+)
+ARCHIVE_MERGE_BATCH = integer(
+    "hoodie.archive.merge.files.batch.size", 10, "Small archive files that are merged into one.", least=2
+)
+ARCHIVE_MERGE_SMALL_LIMIT = integer(
+    "hoodie.archive.merge.small.file.limit.bytes", 20 * 1024**2, "Archive files of fewer bytes are small.", least=1
+)
 FAIL_ON_ARCHIVING = flag(
     "hoodie.fail.on.timeline.archiving", True, "Whether an error of archiving after a commit is raised."
 )

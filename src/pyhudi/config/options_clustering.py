@@ -27,7 +27,9 @@ CLUSTERING_ASYNC_MAX_COMMITS = integer(
 CLUSTERING_PLAN_STRATEGY = text(
     _PLAN + "class",
     "org.apache.hudi.client.clustering.plan.strategy.SparkSizeBasedClusteringPlanStrategy",
-    "How file groups are chosen and grouped, by Apache Hudi's class name, with or without package.",
+    "How file groups are chosen and grouped, by Apache Hudi's class name, with or without package. "
+    "`SparkStreamCopyClusteringPlanStrategy` has row groups of Parquet files copied as they are, instead of rows "
+    "rewritten, where that can be: small row groups stay small.",
 )
 CLUSTERING_EXECUTION_STRATEGY = text(
     _CLUSTERING + "execution.strategy.class",

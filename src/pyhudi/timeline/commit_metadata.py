@@ -201,21 +201,32 @@ def decode_commit(data: bytes) -> CommitMetadata:
 def commit_of_record(record: Any) -> CommitMetadata:
     """Commit metadata from its JSON object or Avro record (also as embedded in archives)."""
     try:
-        rows = [
-            _to_row(stat) | {"partitionPath": partition}
-            for partition, stats in (record.get("partitionToWriteStats") or {}).items()
-            for stat in stats
-        ]
+        by_partition = record.get("partitionToWriteStats") or {}
         replaced = record.get("partitionToReplaceFileIds")
         return CommitMetadata(
             operation=record.get("operationType") or "UNKNOWN",
-            stats=write_stats(pa.Table.from_pylist(rows, schema=WRITE_STAT_SCHEMA)),
+            stats=_stats_table(by_partition),
             extra={k: v for k, v in (record.get("extraMetadata") or {}).items() if v is not None},
             compacted=bool(record.get("compacted")),
             replaced=None if replaced is None else _replaced_table(replaced),
         )
     except (AttributeError, TypeError, ValueError, pa.ArrowException) as e:
         raise FormatError(f"not commit metadata: {e}") from e
+
+
+def _stats_table(by_partition: Mapping[str, list[Mapping[str, Any]]]) -> pa.Table:
+    """All stats, column by column: a commit may have very many."""
+    stats = [stat for found in by_partition.values() for stat in found]
+    columns = []
+    for field_ in WRITE_STAT_SCHEMA:
+        if field_.name == "partitionPath":
+            values: list[Any] = [partition for partition, found in by_partition.items() for _ in found]
+        else:
+            values = [stat.get(field_.name) for stat in stats]
+        if field_.name == "cdcStats":
+            values = [list(value.items()) if isinstance(value, Mapping) else value for value in values]
+        columns.append(pa.array(values, field_.type))
+    return write_stats(pa.Table.from_arrays(columns, schema=WRITE_STAT_SCHEMA))
 
 
 def _replaced_table(replaced: Mapping[str, list[str]]) -> pa.Table:

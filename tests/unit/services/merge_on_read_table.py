@@ -79,10 +79,10 @@ class MorTable:
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
-    def load(self, rows: Sequence[Row]) -> str:
+    def load(self, rows: Sequence[Row], file_ids: Mapping[str, str] = FILE_IDS) -> str:
         """A delta commit of base files alone, as bulk_insert makes it."""
         tx = self.begin("BULK_INSERT")
-        stats = [self._base(tx, p, [r for r in rows if r["p"] == p]) for p in FILE_IDS]
+        stats = [self._base(tx, p, file_ids[p], [r for r in rows if r["p"] == p]) for p in file_ids]
         return self.commit(tx, "BULK_INSERT", stats)
 
     def delta(self, rows: Sequence[Row] = (), deletes: Sequence[tuple[str, str, int | None]] = ()) -> str:
@@ -113,8 +113,7 @@ class MorTable:
                 found.append(self._log(tx, partition, here, gone))
         return found
 
-    def _base(self, tx: Transaction, partition: str, rows: Sequence[Row]) -> dict[str, Any]:
-        file_id = FILE_IDS[partition]
+    def _base(self, tx: Transaction, partition: str, file_id: str, rows: Sequence[Row]) -> dict[str, Any]:
         name = f"{file_id}_0-0-0_{tx.instant}.parquet"
         (self.root / partition).mkdir(exist_ok=True)
         (self.root / partition / ".hoodie_partition_metadata").write_text("commitTime=0\n")

@@ -22,6 +22,7 @@ from pyhudi.errors import ConfigError, FormatError
 from pyhudi.format.base_file import base_file_footer, base_file_writer
 from pyhudi.format.base_file.base_file_footer import BloomOptions, Footer
 from pyhudi.format.base_file.column_bounds import NanDetector, parquet_bounds
+from pyhudi.format.base_file.footer_union import NAN_KEY
 from pyhudi.format.base_file.parquet_tail import TailBuffer, corrected_tail
 from pyhudi.format.corruption import as_corruption
 from pyhudi.format.text_encoding import has_text, valid_text
@@ -41,9 +42,6 @@ REPEATING = frozenset((COMMIT_TIME, PARTITION_PATH, FILE_NAME, OPERATION))
 """Meta columns with few distinct values: kept as Arrow dictionaries, so that no text is repeated in memory."""
 UNIQUE = frozenset((COMMIT_SEQNO, RECORD_KEY))
 """Meta columns where every value is another: a dictionary would only be tried and given up."""
-
-NAN_KEY = "pyhudi.nan.columns"
-"""Footer entry of files that are written here: the columns with NaN (a JSON list), of which it has no bounds."""
 
 _INT96, _INT96_UNIT = "INT96", "us"
 _INSTANT = pa.timestamp("us", "UTC")

@@ -5,10 +5,9 @@ What is not touched comes out as it went in. Source: the compact protocol specif
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pyhudi.errors import FormatError
 
@@ -30,10 +29,9 @@ class Kind(IntEnum):
     STRUCT = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """A value with its type: integers as on the wire (zigzag), doubles and texts as bytes, lists as `Items`, maps as
-    `Pairs`, structs as `Struct`."""
+    `Pairs`, structs as `Struct` (or, to be written, as the bytes of `write_struct`)."""
 
     kind: Kind
     data: Any
@@ -55,6 +53,9 @@ class Pairs:
     entries: list[tuple[Any, Any]]
 
 
+_KINDS = (0, *Kind)
+_INTEGERS = frozenset((Kind.I16, Kind.I32, Kind.I64))
+
 Struct: TypeAlias = dict[int, Value]
 """Fields by number, in the order of the wire."""
 
@@ -66,7 +67,7 @@ def read_struct(data: bytes) -> Struct:
         FormatError: they do not hold one.
     """
     try:
-        return _read_struct(io.BytesIO(data))
+        return _read_struct(data, 0)[0]
     except (IndexError, ValueError, RecursionError) as e:
         raise FormatError(f"not a struct of Thrift's compact protocol: {e}") from e
 
@@ -78,38 +79,75 @@ def write_struct(fields: Struct) -> bytes:
     return bytes(out)
 
 
-def _read_struct(source: io.BytesIO) -> Struct:
+def to_int(value: Value) -> int:
+    """The integer that a value is."""
+    return _signed(value.data)
+
+
+def from_int(kind: Kind, integer: int) -> Value:
+    """An integer as a value."""
+    return Value(kind, integer << 1 if integer >= 0 else ~(integer << 1))
+
+
+def _read_struct(data: bytes, at: int) -> tuple[Struct, int]:
+    """The struct at a place, and the place behind it."""
     fields: Struct = {}
     number = 0
-    while header := _byte(source):
-        kind, step = Kind(header & 15), header >> 4
-        number = number + step if step else _signed(_varint(source))
-        data = None if kind in (Kind.TRUE, Kind.FALSE) else _read(source, kind)
-        fields[number] = Value(kind, data)
-    return fields
+    while header := data[at]:
+        at += 1
+        kind = _KINDS[header & 15]
+        if header >> 4:
+            number += header >> 4
+        else:
+            zigzag, at = _varint(data, at)
+            number = _signed(zigzag)
+        if not kind:
+            raise ValueError("type 0")
+        if kind <= Kind.FALSE:
+            fields[number] = Value(kind, None)
+        else:
+            found, at = _read(data, at, kind)
+            fields[number] = Value(kind, found)
+    return fields, at + 1
 
 
-def _read(source: io.BytesIO, kind: int) -> Any:
-    match kind:
-        case Kind.TRUE | Kind.FALSE | Kind.BYTE:  # booleans are bytes in lists and maps
-            return _byte(source)
-        case Kind.I16 | Kind.I32 | Kind.I64:
-            return _varint(source)
-        case Kind.DOUBLE:
-            return _exactly(source, 8)
-        case Kind.BINARY:
-            return _exactly(source, _varint(source))
-        case Kind.LIST | Kind.SET:
-            header = _byte(source)
-            size = header >> 4 if header >> 4 < 15 else _varint(source)
-            return Items(header & 15, [_read(source, header & 15) for _ in range(size)])
-        case Kind.MAP:
-            size = _varint(source)
-            kinds = _byte(source) if size else 0
-            return Pairs(kinds, [(_read(source, kinds >> 4), _read(source, kinds & 15)) for _ in range(size)])
-        case Kind.STRUCT:
-            return _read_struct(source)
+def _read(data: bytes, at: int, kind: int) -> tuple[Any, int]:
+    """The value at a place, and the place behind it."""
+    if kind in _INTEGERS:
+        return _varint(data, at)
+    if kind == Kind.BINARY:
+        size, at = _varint(data, at)
+        return _exactly(data, at, size), at + size
+    if kind == Kind.STRUCT:
+        return _read_struct(data, at)
+    if kind in (Kind.LIST, Kind.SET):
+        header = data[at]
+        size, at = (header >> 4, at + 1) if header >> 4 < 15 else _varint(data, at + 1)
+        values = []
+        for _ in range(size):
+            found, at = _read(data, at, header & 15)
+            values.append(found)
+        return Items(header & 15, values), at
+    if kind == Kind.MAP:
+        return _read_map(data, at)
+    if kind == Kind.DOUBLE:
+        return _exactly(data, at, 8), at + 8
+    if kind in (Kind.TRUE, Kind.FALSE, Kind.BYTE):  # booleans are bytes in lists and maps
+        return data[at], at + 1
     raise ValueError(f"type {kind}")
+
+
+def _read_map(data: bytes, at: int) -> tuple[Pairs, int]:
+    size, at = _varint(data, at)
+    entries: list[tuple[Any, Any]] = []
+    kinds = 0
+    if size:
+        kinds, at = data[at], at + 1
+    for _ in range(size):
+        key, at = _read(data, at, kinds >> 4)
+        found, at = _read(data, at, kinds & 15)
+        entries.append((key, found))
+    return Pairs(kinds, entries), at
 
 
 def _write_struct(out: bytearray, fields: Struct) -> None:
@@ -127,53 +165,53 @@ def _write_struct(out: bytearray, fields: Struct) -> None:
 
 
 def _write(out: bytearray, kind: int, data: Any) -> None:
-    match kind:
-        case Kind.TRUE | Kind.FALSE | Kind.BYTE:
-            out.append(data)
-        case Kind.I16 | Kind.I32 | Kind.I64:
-            _write_varint(out, data)
-        case Kind.DOUBLE:
+    if kind in _INTEGERS:
+        _write_varint(out, data)
+    elif kind == Kind.BINARY:
+        _write_varint(out, len(data))
+        out += data
+    elif kind == Kind.STRUCT:
+        if isinstance(data, bytes):
             out += data
-        case Kind.BINARY:
-            _write_varint(out, len(data))
-            out += data
-        case Kind.LIST | Kind.SET:
-            size = len(data.values)
-            out.append(min(size, 15) << 4 | data.kind)
-            if size >= 15:
-                _write_varint(out, size)
-            for item in data.values:
-                _write(out, data.kind, item)
-        case Kind.MAP:
-            _write_varint(out, len(data.entries))
-            if data.entries:
-                out.append(data.kinds)
-            for key, value in data.entries:
-                _write(out, data.kinds >> 4, key)
-                _write(out, data.kinds & 15, value)
-        case _:
+        else:
             _write_struct(out, data)
+    elif kind in (Kind.LIST, Kind.SET):
+        size = len(data.values)
+        out.append(min(size, 15) << 4 | data.kind)
+        if size >= 15:
+            _write_varint(out, size)
+        for item in data.values:
+            _write(out, data.kind, item)
+    elif kind == Kind.MAP:
+        _write_varint(out, len(data.entries))
+        if data.entries:
+            out.append(data.kinds)
+        for key, value in data.entries:
+            _write(out, data.kinds >> 4, key)
+            _write(out, data.kinds & 15, value)
+    elif kind == Kind.DOUBLE:
+        out += data
+    else:
+        out.append(data)
 
 
-def _byte(source: io.BytesIO) -> int:
-    return source.read(1)[0]
-
-
-def _exactly(source: io.BytesIO, size: int) -> bytes:
-    data = source.read(size)
-    if len(data) < size:
+def _exactly(data: bytes, at: int, size: int) -> bytes:
+    found = data[at : at + size]
+    if len(found) < size:
         raise ValueError("cut off")
-    return data
+    return found
 
 
-def _varint(source: io.BytesIO) -> int:
-    number = shift = 0
-    while True:
-        part = _byte(source)
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    part = data[at]
+    at += 1
+    number, shift = part & 127, 7
+    while part > 127:
+        part = data[at]
+        at += 1
         number |= (part & 127) << shift
-        if part < 128:
-            return number
         shift += 7
+    return number, at
 
 
 def _write_varint(out: bytearray, number: int) -> None:

@@ -10,6 +10,7 @@ from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.archival.archival_plan import ArchivalPlan, is_archival_due, make_archival_plan
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.archive.archive_log import SmallFiles
 from pyhudi.timeline.archive.archiver import archive, can_archive, finish
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import Markers, marked_instants
@@ -64,7 +65,8 @@ def archive_table(
             if found:
                 report_progress(progress, "archive instants", 0, len(found))
                 block, merge = opts.get_typed(options.ARCHIVE_BATCH), opts.get_typed(options.TIMELINE_COMPACTION_BATCH)
-                archive(storage, active, found, timezone=config.timezone, block=block, merge=merge)
+                small = _small_files(opts)
+                archive(storage, active, found, timezone=config.timezone, block=block, merge=merge, small=small)
                 report_progress(progress, "archive instants", len(found), len(found))
             gone = {i.requested for i in (*left, *found)}
             for instant in gone & set(marked_instants(storage)):
@@ -74,3 +76,11 @@ def archive_table(
     return ServiceResult(
         SERVICE, storage.uri(), instants, counts, millis=phases.millis, reason="" if instants else plan.reason
     ).published(opts)
+
+
+def _small_files(opts: Options) -> SmallFiles | None:
+    """Which archive files of version 6 are merged."""
+    if not opts.get_typed(options.ARCHIVE_MERGE):
+        return None
+    count, limit = opts.get_typed(options.ARCHIVE_MERGE_BATCH), opts.get_typed(options.ARCHIVE_MERGE_SMALL_LIMIT)
+    return SmallFiles(count, limit)

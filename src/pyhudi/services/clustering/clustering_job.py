@@ -20,7 +20,7 @@ from pyhudi.read.execute.merged_reader import slice_context
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
-from pyhudi.services.clustering.plan_strategies import is_single_file
+from pyhudi.services.clustering.plan_strategies import is_copying, is_single_file
 from pyhudi.services.clustering.sort_order import RowOrder
 from pyhudi.services.compaction.compaction_job import stored_columns
 from pyhudi.table.bucket_index_detection import bucket_evidence
@@ -30,6 +30,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.write.copy import copied_columns, write_copies
 from pyhudi.write.file_group_keys import in_groups
+from pyhudi.write.stitch import stitch_files
 from pyhudi.write.write_context import TaskId, WriteContext
 from pyhudi.write.write_settings import write_context
 from pyhudi.write.write_status import Stat
@@ -56,13 +57,15 @@ class Unit:
 @dataclass(frozen=True, slots=True)
 class ClusteringWork:
     """A clustering as its tasks see it: how slices are read, in which order rows are written, how files are, and the
-    units, the largest first, each packed, because every task gets all of them and looks at one."""
+    units, the largest first, each packed, because every task gets all of them and looks at one. ``copies``: row groups
+    of files are copied as they are, where that can be."""
 
     reading: SliceContext
     context: WriteContext
     order: RowOrder
     packed: tuple[bytes, ...]
     attempt: int
+    copies: bool = False
 
     def unit(self, number: int) -> Unit:
         """One of the units."""
@@ -72,15 +75,27 @@ class ClusteringWork:
     def run(self, number: int, task: TaskId) -> list[Stat]:
         """Rewrite one unit, sorted in memory if there is an order; returns the stats of the files."""
         unit = self.unit(number)
+        if self.copies and (stitched := self._stitched(unit, number, task)) is not None:
+            return [stitched]
         rows: Iterator[pa.RecordBatch] = (b for one in unit.slices for b in read_slice(self.reading, one))
         if self.order:
             rows = self.order.sorted(rows, self.reading.output_schema)
         return self.write(unit.partition, number, rows, task)
 
     def write(self, partition: str, number: int, rows: Iterator[pa.RecordBatch], task: TaskId) -> list[Stat]:
-        """Write rows as they come; ``task`` gets a number of the attempt, so that no two attempts name files alike."""
-        task = replace(task, attempt=(self.attempt ^ task.attempt) & 0x7FFFFFFF)
-        return write_copies(self.context, task, partition, number, rows)
+        """Write rows as they come."""
+        return write_copies(self.context, self._named(task), partition, number, rows)
+
+    def _stitched(self, unit: Unit, number: int, task: TaskId) -> Stat | None:
+        """Write a unit by copying row groups; None if that cannot be."""
+        paths = [one.base_path for one in unit.slices if one.base_path is not None]
+        if len(paths) < len(unit.slices) or any(one.log_paths for one in unit.slices):
+            return None
+        return stitch_files(self.context, self._named(task), unit.partition, number, paths)
+
+    def _named(self, task: TaskId) -> TaskId:
+        """The task with a number of the attempt, so that no two attempts name files alike."""
+        return replace(task, attempt=(self.attempt ^ task.attempt) & 0x7FFFFFFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +135,8 @@ class ClusteringJob:
         reading = slice_context(table, as_nullable(stored), opts=opts)
         reading = replace(reading, columns=tuple(copied_columns(context)))
         slices, units = _units(table, plan, size, split=not order)
-        work = ClusteringWork(reading, context, order, tuple(map(pickle.dumps, units)), attempt)
+        copies = is_copying(plan.strategy) and not order and context.extension == "parquet"
+        work = ClusteringWork(reading, context, order, tuple(map(pickle.dumps, units)), attempt, copies)
         return cls(table, opts, work, units, slices, to_avro(own, table.config.name))
 
     @property

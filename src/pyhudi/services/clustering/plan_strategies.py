@@ -23,12 +23,18 @@ _MIB = 1024 * 1024
 _PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy."
 _RUN_PACKAGE = "org.apache.hudi.client.clustering.run.strategy."
 _SINGLE_FILE_PLAN, _SINGLE_FILE_RUN = "SparkSingleFileSortPlanStrategy", "SparkSingleFileSortExecutionStrategy"
+_COPY_PLAN, _COPY_RUN = "SparkStreamCopyClusteringPlanStrategy", "SparkBinaryCopyClusteringExecutionStrategy"
+_STREAM_COPY_RUN = "SparkStreamCopyClusteringExecutionStrategy"
+"""What Apache Hudi lets such plans be carried out by. By default it does not compare the schemas of files then, but in
+its own plans; so plans that are made here name the other one, which does."""
+_COPY_RUNS = frozenset((_COPY_RUN, _STREAM_COPY_RUN))
 _PLANS = {
     "SparkSizeBasedClusteringPlanStrategy": None,
     "JavaSizeBasedClusteringPlanStrategy": None,
     "SparkRecentDaysClusteringPlanStrategy": PartitionFilterMode.RECENT_DAYS,
     "SparkSelectedPartitionsClusteringPlanStrategy": PartitionFilterMode.SELECTED_PARTITIONS,
     _SINGLE_FILE_PLAN: None,
+    _COPY_PLAN: None,
 }
 """Plan strategies, and the partition filter that some bring along."""
 _RUNS = frozenset(
@@ -37,6 +43,7 @@ _RUNS = frozenset(
         "SingleSparkJobExecutionStrategy",
         "JavaSortAndSizeExecutionStrategy",
         _SINGLE_FILE_RUN,
+        *_COPY_RUNS,
     }
 )
 
@@ -101,6 +108,8 @@ class PlanStrategy:
         single = plan == _SINGLE_FILE_PLAN
         if single and not opts.is_set(options.CLUSTERING_EXECUTION_STRATEGY):
             execution = _RUN_PACKAGE + _SINGLE_FILE_RUN
+        if plan == _COPY_PLAN and not opts.is_set(options.CLUSTERING_EXECUTION_STRATEGY):
+            execution = _RUN_PACKAGE + _COPY_RUN
         if is_single_file(execution) and not single:
             raise ConfigError(
                 f"{options.CLUSTERING_EXECUTION_STRATEGY.key}={execution} rewrites files one by one, for which the "
@@ -168,6 +177,11 @@ def is_single_file(execution: str) -> bool:
     if name not in _RUNS:
         raise InvalidOptionError(options.CLUSTERING_EXECUTION_STRATEGY.key, execution, ", ".join(sorted(_RUNS)))
     return name == _SINGLE_FILE_RUN
+
+
+def is_copying(execution: str) -> bool:
+    """Whether an execution strategy copies row groups of files as they are, where that can be."""
+    return execution.removeprefix(_RUN_PACKAGE) in _COPY_RUNS
 
 
 def _named(given: str, package: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import TimelineError
@@ -21,6 +22,7 @@ from pyhudi.timeline.archive.archived_timeline import (
     ARCHIVE_PREFIX,
     archive_files,
     archive_number,
+    archive_records,
     completed_in_archive_file,
     last_of_archive_file,
 )
@@ -103,6 +105,39 @@ def add(
     records = [_record(active, state, schema, changed.get(active.path(state))) for state in states]
     blocks = [part for at in range(0, len(records), batch) for part in _block(schema, records[at : at + batch])]
     storage.create(_next_path(storage, active.layout), b"".join(blocks))
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFiles:
+    """Archive files that are merged: as soon as there are ``count`` of less than ``limit`` bytes."""
+
+    count: int
+    limit: int
+
+
+def merge_small_files(storage: Storage, layout: Layout, small: SmallFiles, batch: int = BATCH) -> None:
+    """Put the oldest small archive files into a new one, each record once. A run that dies before the old files are
+    deleted leaves records twice, which readers and the next run see through.
+
+    Raises:
+        CorruptInstantError: a file cannot be parsed.
+    """
+    listed = storage.list(layout.history)
+    sizes = dict(zip(listed["path"].to_pylist(), listed["size"].to_pylist(), strict=True))
+    found = [path for path in archive_files(storage, layout) if sizes.get(path, 0) < small.limit]
+    if len(found) < max(small.count, 2):
+        return
+    merged = found[: max(small.count, 2)]
+    by_schema: dict[str, dict[bytes, None]] = {}
+    for path in merged:
+        for schema, record in archive_records(storage, path):
+            by_schema.setdefault(schema, {})[record] = None
+    blocks: list[Buffer] = []
+    for schema, records in by_schema.items():
+        every = list(records)
+        blocks += [part for at in range(0, len(every), batch) for part in _block(schema, every[at : at + batch])]
+    storage.create(_next_path(storage, layout), b"".join(blocks))
+    storage.delete_many(merged)
 
 
 def _change_times(storage: Storage, layout: Layout, timezone: str) -> dict[str, str]:

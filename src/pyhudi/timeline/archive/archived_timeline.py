@@ -218,6 +218,16 @@ def last_of_archive_file(storage: Storage, path: str) -> str | None:
         return next((str(decode_avro(*datum)["commitTime"]) for datum in last), None)
 
 
+def archive_records(storage: Storage, path: str) -> Iterator[tuple[str, bytes]]:
+    """The records of an archive file of layout 1, with the schema of each; blocks that are cut off have none.
+
+    Raises:
+        CorruptInstantError: it cannot be parsed.
+    """
+    with _archive_errors(storage, path):
+        yield from _archive_datums(storage.read(path))
+
+
 def _completed_records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
     with _archive_errors(storage, path):
         yield from filter(_is_completed, starmap(decode_avro, _archive_datums(storage.read(path))))

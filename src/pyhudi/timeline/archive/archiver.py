@@ -43,12 +43,13 @@ def archive(
     timezone: str = "LOCAL",
     block: int = archive_log.BATCH,
     merge: int = lsm_timeline.BATCH,
+    small: archive_log.SmallFiles | None = None,
 ) -> None:
     """Move completed instants into the archived timeline, from which `pyhudi.timeline.archive.archived_timeline` reads
     them.
 
     ``timezone`` is ``hoodie.table.timeline.timezone``, ``block`` the number of records of a block (layout 1), ``merge``
-    that of the files of a level which are merged (layout 2).
+    that of the files of a level which are merged (layout 2), ``small`` says which files of layout 1 are.
 
     Raises:
         CorruptInstantError: the manifest of the archived timeline, or (in layout 1) its newest file or the file of an
@@ -66,6 +67,8 @@ def archive(
     _take_off(active, instants)
     if layout.version >= 2:
         lsm_timeline.tidy(storage, layout, merge)
+    elif small is not None:
+        archive_log.merge_small_files(storage, layout, small, block)
 
 
 def can_archive(layout: Layout, instant: Instant) -> bool:

@@ -76,12 +76,10 @@ def _plan_completed(active: ActiveTimeline, version: int, target: Instant) -> Ro
         listed = [split_paths(active.storage.list(partition)["path"]) for partition in touched]
         partitions = pa.concat_arrays([partitions, *(found[0] for found in listed)])
         names = pa.concat_arrays([names, *(found[1] for found in listed)])
-    parsed = parse_names(names).append_column("partition", partitions)
-    files = parsed.group_by(["partition", "name", "kind", "file_id", "instant"], use_threads=False).aggregate([])
-    mine = files.filter(pc.fill_null(pc.equal(files["instant"], target.requested), False))
-    flat = mine.combine_chunks()
-    partitions, names = (flat[name].combine_chunks() for name in ("partition", "name"))
-    deletions = _deletions(active.storage, target, partitions, names)
+    mine = pc.fill_null(pc.equal(parse_names(names)["instant"], target.requested), False)
+    files = pa.table([partitions, names], names=["partition", "name"]).filter(mine)
+    files = files.group_by(["partition", "name"], use_threads=False).aggregate([])
+    deletions = _deletions(active.storage, target, files["partition"], files["name"])
     if version >= 8:
         return RollbackPlan(target.requested, target.action, deletions)
     written, logs = split_paths(metadata.stats["path"].drop_null())
@@ -92,17 +90,18 @@ def _plan_completed(active: ActiveTimeline, version: int, target: Instant) -> Ro
 
 
 def _deletions(storage: Storage, target: Instant, partitions: pa.Array, names: pa.Array) -> tuple[RollbackRequest, ...]:
-    """A request to delete each of these files."""
-    ids = parse_names(names)["file_id"].to_pylist()
-    return tuple(
-        RollbackRequest(
-            partition=partition,
-            file_id=file_id,
-            base_instant=target.requested,
-            files=(storage.uri(join_path(partition, name)),),
-        )
-        for partition, name, file_id in zip(partitions.to_pylist(), names.to_pylist(), ids, strict=True)
-    )
+    """A request to delete these files, for each partition of them: a file is no more than its path here."""
+    files = pa.table([_flat(partitions), _flat(names)], names=["partition", "name"])
+    grouped = files.group_by("partition", use_threads=False).aggregate([("name", "list")])
+    requests = []
+    for partition, found in zip(grouped["partition"].to_pylist(), grouped["name_list"].combine_chunks(), strict=True):
+        paths = pc.binary_join_element_wise(storage.uri(partition), found.values, "/")
+        requests.append(RollbackRequest(partition, base_instant=target.requested, files=tuple(paths.to_pylist())))
+    return tuple(requests)
+
+
+def _flat(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
 
 
 def unplanned_paths(storage: Storage, version: int, plan: RollbackPlan) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,7 +15,7 @@ from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.services.archival.table_archival import archive_table
 from pyhudi.services.inline_services import after_commit
-from pyhudi.storage import Storage
+from pyhudi.storage import LocalStorage, Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -188,6 +189,30 @@ def test_files_of_a_level_are_merged(tmp_path: Path) -> None:
     assert {name.rpartition("_")[2] for name in names} > {"2.parquet"}
     assert len(list(history.glob("manifest_*"))) <= 3
     assert len(opened(table).history(archived=True)) == 8
+
+
+def test_small_archive_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = HandMadeTable(tmp_path / "t", 6)
+    options = {"hoodie.archive.merge.enable": "true", "hoodie.archive.merge.files.batch.size": "3"}
+    folder, seen = table.root / table.active.layout.history, []
+    for n in range(1, 12):
+        table.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]})
+        if n == 8:  # a run that dies before it deletes what it has merged
+            with monkeypatch.context() as patch:
+                patch.setattr(LocalStorage, "delete_many", Mock(side_effect=KeyboardInterrupt))
+                with pytest.raises(KeyboardInterrupt):
+                    opened(table, **options).services.archive()
+        else:
+            opened(table, **options).services.archive()
+        assert opened(table).history(archived=True)["requested"].to_pylist() == [at(i) for i in range(n, 0, -1)]
+        seen.append(len(list(folder.glob(".commits_.archive.*"))))
+    assert max(seen) <= 4
+    assert seen[-1] <= 2
+    big = {**options, "hoodie.archive.merge.small.file.limit.bytes": "1"}
+    for n in range(12, 16):
+        table.write(n, {("a", f"f{n}"): [{"id": str(n), "p": "a", "v": n}]})
+        opened(table, **big).services.archive()
+    assert len(list(folder.glob(".commits_.archive.*"))) == seen[-1] + 4
 
 
 def test_with_a_metadata_table_its_compaction_is_the_limit(tmp_path: Path, version: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -187,3 +188,50 @@ def test_unknown_sort_column_of_a_plan(tmp_path: Path):
     object.__setattr__(pending, "sort_columns", ("gone",))
     with pytest.raises(ConfigError, match="no column 'gone'"):
         run_plan(mor.client, pending, Options.parse(FAST), ThreadRunner())
+
+
+COPY = {**FAST, "hoodie.clustering.plan.strategy.class": "SparkStreamCopyClusteringPlanStrategy"}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_row_groups_are_copied(version: int, tmp_path: Path):
+    """Files without logs are stitched together as they are; those with logs are rewritten."""
+    mor = MorTable(tmp_path / "table", version)
+    for number in range(3):
+        ids = {p: f"{p * 8}-0000-4000-8000-00000000000{number}-0" for p in "ab"}
+        mor.load([row(f"{p}{number}{i}", p, 1, f"v{9 - i}") for p in "ab" for i in range(10)], ids)
+    before = mor.table.scan().to_arrow()
+    assert mor.table.services.cluster(COPY, dry_run=True).strategy.endswith(
+        "SparkBinaryCopyClusteringExecutionStrategy"
+    )
+    result = mor.table.services.cluster(COPY)
+    assert (result.num_files, result.num_replaced, result.num_rows) == (2, 6, 60)
+    for path in result.stats["path"].to_pylist():
+        file = pq.ParquetFile(mor.root / path)
+        assert [file.metadata.row_group(n).num_rows for n in range(file.metadata.num_row_groups)] == [10, 10, 10]
+        assert set(file.read()["_hoodie_file_name"].to_pylist()) == {Path(path).name}
+    assert _unnamed(mor.table.scan().to_arrow()) == _unnamed(before)
+    # statistics and file sizes are as of the new files
+    assert mor.table.scan(filter=[("v", "=", "v9")]).to_arrow().num_rows == 6
+    if version >= 8:
+        assert not mor.table.scan(filter=[("v", ">", "w")]).plan().tasks.num_rows
+    sizes = {path: (mor.root / path).stat().st_size for path in result.stats["path"].to_pylist()}
+    assert dict(zip(sizes, result.stats["fileSizeInBytes"].to_pylist(), strict=True)) == sizes
+
+
+def test_files_that_cannot_be_copied_are_rewritten(tmp_path: Path):
+    for name, copied in (("v9_cow_evolution", False), ("v8_cow_replace", True)):
+        golden = unpack(name, tmp_path)
+        table = HudiTable.for_path(str(golden.path))
+        before = table.scan().to_arrow()
+        result = table.services.cluster(COPY)
+        writers = {pq.read_metadata(golden.path / path).created_by[:11] for path in result.stats["path"].to_pylist()}
+        assert ("parquet-cpp" not in writers) is copied
+        assert _unnamed(table.scan().to_arrow()) == _unnamed(before)
+        folder = golden.path / ".hoodie/.temp"
+        assert not list(folder.rglob("*.marker*"))
+
+
+def _unnamed(rows: pa.Table) -> pa.Table:
+    """Rows in the order of their keys, whatever files they are in."""
+    return rows.drop(["_hoodie_file_name"]).sort_by([("_hoodie_record_key", "ascending")]).combine_chunks()

@@ -1,0 +1,171 @@
+"""``python -m bench.service_plans [files]``: cleans, rollbacks and restores planned over a table of very many files.
+
+Makes the timeline, the metadata table and markers of tables without their data, and plans over them. Each plan is made
+by a process of its own (``cold``) and made again (``warm``); a rollback's is made whole, as it goes to the
+timeline. Times are those of the processor.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from tests.metadata_tables import attach, file_lists
+
+from bench.planning import SCHEMA
+from pyhudi.config import Options
+from pyhudi.hudi_table import HudiTable
+from pyhudi.read.pinned_table import PinnedTable
+from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.services.cleaning.clean_planner import make_clean_plan
+from pyhudi.services.restore import plan_restore
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
+from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.markers import IOType, Markers
+from pyhudi.transaction.rollback.rollback_plan import plan_rollback
+
+PARTITIONS = 100
+COMMITS = 20
+REPEAT = 2
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "pyhudi.storage.fsync": "none",
+}
+
+
+def _instant(number: int) -> str:
+    return f"202601010000{number:05d}"
+
+
+def _files(count: int, instant: str) -> pa.Table:
+    """Files of as many file groups, the same groups for every instant."""
+    number = np.arange(count)
+    partition = pc.utf8_lpad(pa.array(np.sort(number % PARTITIONS)).cast(pa.string()), 5, "0")
+    ids = pc.binary_join_element_wise(
+        pc.utf8_lpad(pa.array(number).cast(pa.string()), 8, "0"), "-142c-4d86-8445-86fbbd496c52-0", ""
+    )
+    name = pc.binary_join_element_wise(ids, f"_0-31-38_{instant}.parquet", "")
+    return pa.table({"partition": partition, "file_id": ids, "name": name, "size": pa.array(number + 10**6)})
+
+
+def _commit(client: TableMetaClient, instant: str, files: pa.Table, *, completed: bool = True) -> None:
+    active = client.active_timeline()
+    active.create_requested(Action.COMMIT, instant)
+    inflight = active.to_inflight(active.timeline.find(instant, Action.COMMIT))
+    if not completed:
+        return
+    known = {
+        "fileId": files["file_id"],
+        "path": pc.binary_join_element_wise(files["partition"], files["name"], "/"),
+        "partitionPath": files["partition"],
+        "numWrites": pa.repeat(pa.scalar(1000, pa.int64()), files.num_rows),
+        "fileSizeInBytes": files["size"],
+    }
+    columns = [
+        known[f.name].cast(f.type) if f.name in known else pa.nulls(files.num_rows, f.type) for f in WRITE_STAT_SCHEMA
+    ]
+    stats = pa.Table.from_arrays(columns, schema=WRITE_STAT_SCHEMA)
+    metadata = CommitMetadata("UPSERT", stats, {"schema": to_avro(SCHEMA, "t")})
+    active.complete(inflight, metadata.encode(9, Action.COMMIT), instant)
+
+
+def make(root: Path, files: int) -> None:
+    """``many``: so many files by several commits to the same file groups; ``once``: by one commit after a first small
+    one; ``pending``: by a commit that is pending, with markers."""
+    for name in ("many", "once", "pending"):
+        HudiTable.create(str(root / name), OPTIONS)
+    client = TableMetaClient.open(str(root / "many"))
+    parts = []
+    for number in range(COMMITS):
+        parts.append(_files(files // COMMITS, _instant(number)))
+        _commit(client, _instant(number), parts[-1])
+    every = pa.concat_tables(parts).sort_by("partition").combine_chunks()
+    attach(client.storage, {"files": file_lists(every)}, _instant(COMMITS))
+    for name in ("once", "pending"):
+        client = TableMetaClient.open(str(root / name))
+        _commit(client, _instant(0), _files(PARTITIONS, _instant(0)))
+        many = _files(files, _instant(1))
+        _commit(client, _instant(1), many, completed=name == "once")
+    markers = Markers(client.storage, _instant(1))
+    for partition, file in zip(many["partition"].to_pylist(), many["name"].to_pylist(), strict=True):
+        markers.create(partition, file, IOType.CREATE)
+
+
+def _cleaning(root: Path) -> int:
+    opts = Options.parse(OPTIONS)
+    return len(make_clean_plan(_pinned(root / "many"), opts))
+
+
+def _restoring(root: Path) -> int:
+    """The plan of a restore, and those of the rollbacks that it does."""
+    table = _pinned(root / "many")
+    files = 0
+    for target in plan_restore(table, _instant(0)).targets:
+        entry = table.active.timeline.find(*target)
+        assert entry is not None
+        plan = plan_rollback(table.active, 9, entry, whole=True)
+        files += sum(len(request.files) for request in plan.requests)
+        plan.encode()
+    return files
+
+
+def _rolling_back(name: str) -> Callable[[Path], int]:
+    def run(root: Path) -> int:
+        active = _pinned(root / name).active
+        entry = active.timeline.find(_instant(1), Action.COMMIT)
+        assert entry is not None
+        assert (entry.state is State.COMPLETED) == (name == "once")
+        plan = plan_rollback(active, 9, entry)
+        plan.encode()
+        return sum(len(request.files) for request in plan.requests)
+
+    return run
+
+
+PLANS: dict[str, Callable[[Path], int]] = {
+    "clean": _cleaning,
+    "restore": _restoring,
+    "rollback of a completed write": _rolling_back("once"),
+    "rollback by markers": _rolling_back("pending"),
+}
+
+
+def _pinned(root: Path) -> PinnedTable:
+    return PinnedTable.of(TableMetaClient.open(str(root)))
+
+
+def _plan(root: Path, what: str) -> None:
+    times = []
+    for _ in range(REPEAT):
+        start = time.process_time()
+        found = PLANS[what](root)
+        times.append(time.process_time() - start)
+    print(f"{what:<30} {times[0]:7.2f} s cold {min(times[1:]):7.2f} s warm, {found:>9,} files in the plan", flush=True)
+
+
+def main() -> int:
+    """Make the tables and plan in other processes."""
+    if sys.argv[1:2] == ["plan"]:
+        _plan(Path(sys.argv[2]), sys.argv[3])
+        return 0
+    files = int(sys.argv[1]) if sys.argv[1:] else 100_000
+    with tempfile.TemporaryDirectory(prefix="bench-plans-") as folder:
+        make(Path(folder), files)
+        print(f"{files:,} files", flush=True)
+        for what in PLANS:
+            subprocess.run([sys.executable, "-m", "bench.service_plans", "plan", folder, what], check=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

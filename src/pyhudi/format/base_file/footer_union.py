@@ -1,0 +1,90 @@
+"""Footer entries of a file that is made of the row groups of others."""
+
+from __future__ import annotations
+
+import json
+
+from pyhudi.format.base_file import base_file_footer
+from pyhudi.format.base_file.base_file_footer import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY, OLD_BLOOM_KEY
+from pyhudi.format.bloom_filter import SIMPLE, BloomFilter
+from pyhudi.format.bloom_filter_union import BloomFilterUnion
+
+NAN_KEY = "pyhudi.nan.columns"
+"""Footer entry of files that are written here: the columns with NaN (a JSON list), of which it has no bounds."""
+CREATED_BY_KEY = "original.created.by"
+"""Footer entry with the writers of all files, line by line, as Apache Hudi has it in such files."""
+
+_OF_KEYS = frozenset((MIN_KEY, MAX_KEY, BLOOM_KEY, OLD_BLOOM_KEY, BLOOM_TYPE_KEY))
+_JOINED = _OF_KEYS | {NAN_KEY, CREATED_BY_KEY}
+_ARROW = "parquet-cpp"
+
+
+class FooterUnion:
+    """Joins the footer entries of files: the range of record keys spans all, the bloom filter passes the keys of all.
+    Other entries stay where all files have the same.
+
+    Args:
+        max_keys: keys that the bloom filter is made for, at most.
+    """
+
+    def __init__(self, max_keys: int) -> None:
+        self._bloom = BloomFilterUnion(max_keys)
+        self._kind: str | None = None
+        self._has_range: bool | None = None
+        self._range: tuple[str, str] | None = None
+        self._other: dict[bytes, bytes] | None = None
+        self._nan: set[str] | None = set()
+        self._writers: dict[str, None] = {}
+
+    def add(self, entries: dict[bytes, bytes], created_by: str, num_rows: int) -> str | None:
+        """Add the entries of a file; returns why they cannot be joined with those before, in words.
+
+        Raises:
+            FormatError: entries are damaged.
+        """
+        low, high = (base_file_footer.as_text(entries, key) for key in (MIN_KEY, MAX_KEY))
+        ranged = low is not None and high is not None
+        if num_rows and self._has_range not in (None, ranged):
+            return "only some files tell the range of their record keys"
+        reason = self._add_bloom(entries)
+        if reason is not None:
+            return reason
+        if num_rows:
+            self._has_range = ranged
+        if low is not None and high is not None:
+            known = self._range or (low, high)
+            self._range = min(low, known[0], key=str.encode), max(high, known[1], key=str.encode)
+        other = {key: text for key, text in entries.items() if key.decode("utf-8", "replace") not in _JOINED}
+        self._other = other if self._other is None else dict(self._other.items() & other.items())
+        nan = entries.get(NAN_KEY.encode())
+        self._nan = None if nan is None or self._nan is None else self._nan.union(json.loads(nan))
+        for writer in [*(base_file_footer.as_text(entries, CREATED_BY_KEY) or "").splitlines(), created_by]:
+            if writer:
+                self._writers[writer] = None
+        return None
+
+    def finish(self) -> tuple[dict[bytes, bytes], bytes]:
+        """The entries, and who has written the file."""
+        entries = dict(self._other or {})
+        bloom = self._bloom.finish()
+        if bloom is not None:
+            entries |= {BLOOM_KEY.encode(): bloom.serialize().encode(), BLOOM_TYPE_KEY.encode(): bloom.kind.encode()}
+        if self._range is not None:
+            entries |= {MIN_KEY.encode(): self._range[0].encode(), MAX_KEY.encode(): self._range[1].encode()}
+        if self._nan is not None:
+            entries[NAN_KEY.encode()] = json.dumps(sorted(self._nan)).encode()
+        if len(self._writers) > 1:
+            entries[CREATED_BY_KEY.encode()] = "\n".join(self._writers).encode()
+        # who reads the file must know that bounds may leave NaN out
+        created_by = min(self._writers, key=lambda name: not name.startswith(_ARROW), default="")
+        return entries, created_by.encode()
+
+    def _add_bloom(self, entries: dict[bytes, bytes]) -> str | None:
+        text = entries.get(BLOOM_KEY.encode()) or entries.get(OLD_BLOOM_KEY.encode())
+        kind = None if text is None else base_file_footer.as_text(entries, BLOOM_TYPE_KEY) or SIMPLE
+        if self._other is not None and kind != self._kind:
+            return f"its bloom filter is of the type {kind}, those of others are {self._kind}"
+        self._kind = kind
+        if text is not None and kind is not None and not self._bloom.add(BloomFilter.parse(text, kind)):
+            return "its bloom filter has another size"
+        return None

@@ -1,0 +1,341 @@
+"""Parquet files made of the row groups of others, which are copied byte for byte under a new footer.
+
+Nothing is decoded: column chunks, with their pages and statistics, page indexes and bloom filters stay what they are,
+and only the offsets that lead to them change. A column that is to have another value, the same in every row, gets new
+chunks. Footer entries of record keys (range and bloom filter) are joined.
+
+Field numbers are those of parquet.thrift of Apache Parquet.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyhudi.errors import FormatError
+from pyhudi.format.base_file.footer_union import FooterUnion
+from pyhudi.format.base_file.thrift_compact import (
+    Items,
+    Kind,
+    Struct,
+    Value,
+    from_int,
+    read_struct,
+    to_int,
+    write_struct,
+)
+from pyhudi.format.corruption import as_corruption
+
+_MAGIC = b"PAR1"
+_TAIL = 1 << 16
+_PIECE = 8 << 20
+_MOST_ORDINALS = 0x7FFF
+# file metadata
+_SCHEMA, _NUM_ROWS, _ROW_GROUPS, _ENTRIES, _CREATED_BY, _COLUMN_ORDERS, _ENCRYPTION = 2, 3, 4, 5, 6, 7, 8
+# schema element
+_TYPE, _REPETITION, _NAME, _CHILDREN = 1, 3, 4, 5
+_BYTE_ARRAY, _OPTIONAL = 6, 1
+# row group
+_COLUMNS, _GROUP_PLAIN, _GROUP_ROWS, _GROUP_OFFSET, _GROUP_SIZE, _ORDINAL = 1, 2, 3, 5, 6, 7
+# column chunk
+_CHUNK_OFFSET, _META_DATA, _OFFSET_INDEX, _COLUMN_INDEX, _CRYPTO = 2, 3, (4, 5), (6, 7), (8, 9)
+# column metadata
+_PATH, _PLAIN_SIZE, _SIZE, _DATA_OFFSET, _INDEX_OFFSET, _DICTIONARY_OFFSET, _BLOOM = 3, 6, 7, 9, 10, 11, (14, 15)
+_PAGE_OFFSETS = (_DATA_OFFSET, _INDEX_OFFSET, _DICTIONARY_OFFSET)
+# offset index
+_PAGES, _PAGE_OFFSET = 1, 1
+
+_DISTRUSTED = re.compile(r"parquet-mr version 1\.[0-9]\.")
+"""Writers whose statistics readers take for wrong; under another name in the footer they would not."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedFile:
+    """A file made of copies: rows, bytes."""
+
+    num_rows: int
+    size: int
+
+
+class RowGroupCopier:
+    """Writes one Parquet file out of the row groups of others. Memory: a few megabytes, and the new footer.
+
+    Args:
+        sink: where to write to; has `write`. It stays open.
+        constants: top-level columns of texts that get a value of their own, by name.
+        max_keys: keys that the bloom filter of record keys is made for, at most.
+    """
+
+    def __init__(self, sink: Any, constants: Mapping[str, str], max_keys: int) -> None:
+        self._sink = sink
+        self._constants = {name.encode(): text for name, text in constants.items()}
+        self._entries = FooterUnion(max_keys)
+        self._first: Struct | None = None
+        self._groups: list[bytes] = []
+        self._num_rows = 0
+        self._position = 0
+        self._made: dict[tuple[bytes, int], tuple[Struct, _Ranges]] = {}
+
+    def add(self, source: Any) -> str | None:
+        """Copy all row groups of a file (random access). Returns why it cannot be joined with those before it, in
+        words; nothing is written then.
+
+        Raises:
+            FormatError: the file is damaged.
+        """
+        with as_corruption("the Parquet file cannot be read"):
+            footer = read_file_metadata(source)
+            if footer is None:
+                return "it is encrypted"
+            reason = self._obstacle(footer) or self._entries.add(
+                _entries(footer), _text(footer, _CREATED_BY), to_int(footer[_NUM_ROWS])
+            )
+            if reason is not None:
+                return reason
+            if self._first is None:
+                self._first = {k: v for k, v in footer.items() if k not in (_ROW_GROUPS, _ENTRIES)}
+                self._write(_MAGIC)
+            indexes = _Ranges(source, [span for chunk in _chunks(footer) for span in _index_spans(chunk)])
+            for group in footer[_ROW_GROUPS].data.values:
+                if to_int(group[_GROUP_ROWS]):
+                    self._copy_group(source, group, indexes)
+        return None
+
+    def close(self) -> CopiedFile:
+        """Write the footer."""
+        first = self._first
+        if first is None:
+            raise FormatError("there is no file whose row groups could be copied")
+        entries, created_by = self._entries.finish()
+        found = [{1: Value(Kind.BINARY, key), 2: Value(Kind.BINARY, text)} for key, text in sorted(entries.items())]
+        footer = {
+            **first,
+            _NUM_ROWS: from_int(Kind.I64, self._num_rows),
+            _ROW_GROUPS: Value(Kind.LIST, Items(Kind.STRUCT, self._groups)),
+            _ENTRIES: Value(Kind.LIST, Items(Kind.STRUCT, found)),
+            _CREATED_BY: Value(Kind.BINARY, created_by),
+        }
+        data = _written(footer)
+        self._write(data + len(data).to_bytes(4, "little") + _MAGIC)
+        return CopiedFile(self._num_rows, self._position)
+
+    def _obstacle(self, footer: Struct) -> str | None:
+        created_by = _text(footer, _CREATED_BY)
+        if _DISTRUSTED.match(created_by):
+            return f"its statistics are not to be trusted: {created_by}"
+        if _ENCRYPTION in footer or any(set(_CRYPTO) & chunk.keys() for chunk in _chunks(footer)):
+            return "columns of it are encrypted"
+        if self._first is not None:
+            same = _columns(self._first) == _columns(footer)
+            return None if same else "its schema is another one"
+        there = dict(_top_level(footer[_SCHEMA].data.values))
+        for name in self._constants:
+            element = there.get(name, {})
+            if (_number(element, _TYPE), _number(element, _REPETITION)) != (_BYTE_ARRAY, _OPTIONAL):
+                return f"its column {name.decode()!r} is no optional text"
+        return None
+
+    # --- row groups --------------------------------------------------------------------------------------------------
+
+    def _copy_group(self, source: Any, group: Struct, indexes: _Ranges) -> None:
+        rows, begin = to_int(group[_GROUP_ROWS]), self._position
+        written: list[tuple[Struct, _Ranges, int]] = []  # chunks, where their indexes are, by how much they moved
+        waiting: list[tuple[int, int]] = []  # neighbours, which are copied in one go
+        for chunk in group[_COLUMNS].data.values:
+            path = chunk[_META_DATA].data[_PATH].data.values
+            if len(path) == 1 and path[0] in self._constants:
+                self._copy_bytes(source, waiting)
+                written.append(self._constant(path[0], rows))
+                continue
+            start, end = _span(chunk)
+            if waiting and waiting[-1][1] != start:
+                self._copy_bytes(source, waiting)
+            waiting.append((start, end))
+            written.append((chunk, indexes, self._position - waiting[0][0]))
+        self._copy_bytes(source, waiting)
+        chunks = [self._with_indexes(*one) for one in written]
+        plain, size = (sum(to_int(c[_META_DATA].data[field]) for c in chunks) for field in (_PLAIN_SIZE, _SIZE))
+        copied = {
+            **group,
+            _COLUMNS: Value(Kind.LIST, Items(Kind.STRUCT, chunks)),
+            _GROUP_PLAIN: from_int(Kind.I64, plain),
+            _GROUP_OFFSET: from_int(Kind.I64, begin),
+            _GROUP_SIZE: from_int(Kind.I64, size),
+            _ORDINAL: from_int(Kind.I16, len(self._groups)),
+        }
+        if len(self._groups) > _MOST_ORDINALS:
+            del copied[_ORDINAL]
+        self._groups.append(_written(copied))
+        self._num_rows += rows
+
+    def _constant(self, name: bytes, rows: int) -> tuple[Struct, _Ranges, int]:
+        """Write a chunk with one value in all rows."""
+        if (name, rows) not in self._made:
+            self._made = {(name, rows): constant_chunk(name.decode(), self._constants[name], rows)}
+        chunk, file = self._made[name, rows]
+        start, end = _span(chunk)
+        delta = self._position - start
+        self._write(file.read(start, end - start))
+        return chunk, file, delta
+
+    def _copy_bytes(self, source: Any, waiting: list[tuple[int, int]]) -> None:
+        """Copy neighbouring chunks, and forget them."""
+        if not waiting:
+            return
+        at, end = waiting[0][0], waiting[-1][1]
+        waiting.clear()
+        while at < end:
+            piece = source.read_at(min(_PIECE, end - at), at)
+            if not len(piece):
+                raise FormatError(f"the Parquet file ends at byte {at}, in a column chunk that goes to {end}")
+            self._write(piece)
+            at += len(piece)
+
+    def _with_indexes(self, chunk: Struct, indexes: _Ranges, delta: int) -> Struct:
+        """The chunk as the new file says it; its page indexes and bloom filter are written."""
+        moved = dict(chunk)
+        meta: Struct = dict(chunk[_META_DATA].data)
+        for field in _PAGE_OFFSETS:
+            if field in meta:
+                meta[field] = from_int(Kind.I64, to_int(meta[field]) + delta)
+        if _number(moved, _CHUNK_OFFSET):
+            moved[_CHUNK_OFFSET] = from_int(Kind.I64, to_int(moved[_CHUNK_OFFSET]) + delta)
+        for holder, fields in ((meta, _BLOOM), (moved, _COLUMN_INDEX), (moved, _OFFSET_INDEX)):
+            offset, length = fields
+            if offset not in holder or length not in holder:  # old writers do not say how long filters are
+                holder.pop(offset, None)
+                continue
+            data = indexes.read(to_int(holder[offset]), to_int(holder[length]))
+            if fields == _OFFSET_INDEX:
+                data = _moved_pages(data, delta)
+                holder[length] = from_int(holder[length].kind, len(data))
+            holder[offset] = from_int(Kind.I64, self._position)
+            self._write(data)
+        moved[_META_DATA] = Value(Kind.STRUCT, meta)
+        return moved
+
+    def _write(self, data: bytes) -> None:
+        self._sink.write(data)
+        self._position += len(data)
+
+
+class _Ranges:
+    """Ranges of a file, read at once where they are close together."""
+
+    def __init__(self, source: Any, spans: list[tuple[int, int]]) -> None:
+        self._source = source
+        self._begin = min((offset for offset, _ in spans), default=0)
+        size = max((offset + length for offset, length in spans), default=0) - self._begin
+        self._data = source.read_at(size, self._begin) if size <= _TAIL + 2 * sum(n for _, n in spans) else b""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """One of the ranges, or any other.
+
+        Raises:
+            FormatError: the file ends before.
+        """
+        at = offset - self._begin
+        if at >= 0 and at + length <= len(self._data):
+            return self._data[at : at + length]
+        data: bytes = self._source.read_at(length, offset)
+        if len(data) < length:
+            raise FormatError(f"the Parquet file ends before byte {offset + length}, to which an index goes")
+        return data
+
+
+def read_file_metadata(source: Any) -> Struct | None:
+    """The footer of a Parquet file (random access); None if it is encrypted.
+
+    Raises:
+        FormatError: it is no Parquet file, or a damaged one.
+    """
+    size = source.size()
+    tail = source.read_at(min(size, _TAIL), max(0, size - _TAIL))
+    if tail[-4:] == b"PARE":
+        return None
+    length = int.from_bytes(tail[-8:-4], "little")
+    if len(tail) < 12 or tail[-4:] != _MAGIC or length + 12 > size:
+        raise FormatError(f"no Parquet file: its {size} bytes end with {tail[-8:]!r}")
+    if length + 8 > len(tail):
+        tail = source.read_at(length + 8, size - length - 8)
+    return read_struct(tail[-8 - length : -8])
+
+
+def constant_chunk(name: str, text: str, rows: int) -> tuple[Struct, _Ranges]:
+    """A column chunk that has one text in all rows: what a footer says of it, and the file in which it is."""
+    column = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([text]))
+    sink = io.BytesIO()
+    table = pa.table({name: column})
+    with pq.ParquetWriter(
+        *(sink, table.schema), compression="none", store_schema=False, write_page_index=True, data_page_version="1.0"
+    ) as writer:
+        writer.write_table(table, row_group_size=rows)
+    file = pa.BufferReader(sink.getvalue())
+    footer = read_file_metadata(file)
+    assert footer is not None
+    return next(_chunks(footer)), _Ranges(file, [(0, file.size())])
+
+
+def _columns(footer: Struct) -> tuple[list[Struct], Value | None]:
+    """The columns of a schema and how they are ordered; what the schema itself is called differs between writers."""
+    return footer[_SCHEMA].data.values[1:], footer.get(_COLUMN_ORDERS)
+
+
+def _entries(footer: Struct) -> dict[bytes, bytes]:
+    found = footer[_ENTRIES].data.values if _ENTRIES in footer else ()
+    return {one[1].data: one[2].data for one in found if 2 in one}
+
+
+def _chunks(footer: Struct) -> Iterator[Struct]:
+    for group in footer[_ROW_GROUPS].data.values:
+        yield from group[_COLUMNS].data.values
+
+
+def _span(chunk: Struct) -> tuple[int, int]:
+    """Where a chunk begins and ends."""
+    meta: Struct = chunk[_META_DATA].data
+    start = min(offset for field in _PAGE_OFFSETS if (offset := _number(meta, field)))
+    return start, start + to_int(meta[_SIZE])
+
+
+def _index_spans(chunk: Struct) -> Iterator[tuple[int, int]]:
+    for offset, length in (_COLUMN_INDEX, _OFFSET_INDEX):
+        if offset in chunk and length in chunk:
+            yield to_int(chunk[offset]), to_int(chunk[length])
+
+
+def _moved_pages(data: bytes, delta: int) -> bytes:
+    """An offset index whose pages lie elsewhere."""
+    index = read_struct(data)
+    pages = index[_PAGES].data
+    moved = [{**p, _PAGE_OFFSET: from_int(Kind.I64, to_int(p[_PAGE_OFFSET]) + delta)} for p in pages.values]
+    return _written({**index, _PAGES: Value(Kind.LIST, Items(pages.kind, moved))})
+
+
+def _top_level(schema: list[Struct]) -> Iterator[tuple[bytes, Struct]]:
+    """The columns of a schema, which is a list of a tree's nodes, each before its children."""
+    at = 1
+    while at < len(schema):
+        yield schema[at][_NAME].data, schema[at]
+        open_nodes = 1
+        while open_nodes:
+            open_nodes += (_number(schema[at], _CHILDREN) or 0) - 1
+            at += 1
+
+
+def _number(fields: Struct, field: int) -> int | None:
+    return to_int(fields[field]) if field in fields else None
+
+
+def _text(fields: Struct, field: int) -> str:
+    return fields[field].data.decode() if field in fields else ""
+
+
+def _written(fields: Struct) -> bytes:
+    return write_struct(dict(sorted(fields.items())))

@@ -1,0 +1,95 @@
+"""Stitches base files together without decoding them: what a clustering's tasks do where no row has to move."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from pyhudi.format.base_file import parquet
+from pyhudi.format.base_file.base_file_footer import BloomOptions
+from pyhudi.format.base_file.base_file_writer import FileSummary
+from pyhudi.format.base_file.row_group_copy import CopiedFile, RowGroupCopier
+from pyhudi.format.file_names import base_file_name
+from pyhudi.metadata.writer.file_statistics import file_bounds
+from pyhudi.schema.meta_fields import FILE_NAME
+from pyhudi.schema.table_types import as_nullable
+from pyhudi.storage import join_path
+from pyhudi.table.partition_metadata import write_partition_metadata
+from pyhudi.timeline.markers import IOType
+from pyhudi.write.handles.create_handle import task_file_ids
+from pyhudi.write.handles.marked_file import MarkedFile
+from pyhudi.write.write_status import Stat, file_stat
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyhudi.write.write_context import TaskId, WriteContext
+
+_log = logging.getLogger(__name__)
+
+
+def stitch_files(context: WriteContext, task: TaskId, partition: str, unit: int, paths: Sequence[str]) -> Stat | None:
+    """Write the row groups of Parquet base files of one partition, in their order, into one new file; return its stat.
+
+    Returns None, and leaves no file, if they cannot be joined as they are: a file has other columns than the table has
+    now, or another physical schema, or its bloom filter has another size than those of the others. ``unit`` tells apart
+    what one task writes in several calls.
+
+    Raises:
+        FormatError: a file is damaged.
+        NotFoundError: a file is gone.
+        TransactionError: the write is over; the new file has been taken back.
+    """
+    started = time.monotonic()
+    reason = _differs(context, paths[0])
+    if reason is not None:
+        _refused(paths[0], reason)
+        return None
+    file_id = next(task_file_ids(f"{context.instant}/{unit}/stitched", task, partition))
+    name = base_file_name(file_id, task.token, context.instant, context.extension)
+    path = join_path(partition, name)
+    write_partition_metadata(context.storage, partition, context.instant, base_format=context.partition_metadata_format)
+    marked = MarkedFile(context.storage, context.instant, partition, name, IOType.CREATE, attempt=context.attempt)
+    with ExitStack() as stack:
+        sink = stack.enter_context(context.storage.open_output(path))
+        bloom = context.bloom or BloomOptions()
+        constants = {FILE_NAME: name} if context.populate_meta_fields else {}
+        copier = RowGroupCopier(sink, constants, max(bloom.num_entries, bloom.dynamic_max))
+        copied = _copy(context, copier, paths)
+        if copied is None:
+            gone = InterruptedError("the base file is not wanted any more")
+            stack.__exit__(type(gone), gone, None)
+    marked.check()
+    if copied is None:
+        return None
+    bounds = None if context.indexed is None else file_bounds(context.storage, path, context.indexed)
+    summary = FileSummary(copied.num_rows, copied.size, None, None, bounds)
+    return file_stat(partition, file_id, path, summary, started=started, inserts=copied.num_rows)
+
+
+def _copy(context: WriteContext, copier: RowGroupCopier, paths: Sequence[str]) -> CopiedFile | None:
+    for path in paths:
+        with context.storage.open_input(path) as source:
+            reason = copier.add(source)
+        if reason is not None:
+            _refused(path, reason)
+            return None
+    return copier.close()
+
+
+def _differs(context: WriteContext, path: str) -> str | None:
+    """Why a file does not have the columns of the table as they are now; None if it has."""
+    with context.storage.open_input(path) as source:
+        found = parquet.read_schema(parquet.open_file(source, pre_buffer=False))
+    return None if _plain(found) == _plain(context.file_schema) else "the table's columns have changed since"
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    return as_nullable(schema.remove_metadata())
+
+
+def _refused(path: str, reason: str) -> None:
+    _log.info("files are rewritten, since %s cannot be copied: %s", path, reason)

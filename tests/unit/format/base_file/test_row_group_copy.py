@@ -1,0 +1,172 @@
+"""Files made of the row groups of others: what Arrow reads from them, their page indexes and footers."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from pyhudi.errors import FormatError
+from pyhudi.format.base_file.base_file_footer import BloomOptions
+from pyhudi.format.base_file.parquet import BaseFileWriter, ParquetOptions, read_footer
+from pyhudi.format.base_file.row_group_copy import RowGroupCopier, read_file_metadata
+from pyhudi.format.base_file.thrift_compact import read_struct, to_int
+from pyhudi.format.bloom_filter import DYNAMIC, SIMPLE, BloomFilter
+from pyhudi.format.bloom_filter_union import BloomFilterUnion
+
+KEY, NAME = "_hoodie_record_key", "_hoodie_file_name"
+SCHEMA = pa.schema(
+    [(KEY, pa.string()), (NAME, pa.string()), ("n", pa.int64()), ("f", pa.float64()), ("l", pa.list_(pa.string()))]
+)
+ARROW = f"parquet-cpp-arrow version {pa.__version__}".encode()
+SMALL = BloomOptions(num_entries=1000, fpp=1e-6, dynamic_max=3000)
+
+
+def _rows(begin: int, end: int) -> pa.Table:
+    numbers = range(begin, end)
+    return pa.table(
+        {
+            KEY: [f"k{n:06}" for n in numbers],
+            NAME: ["old"] * len(numbers),
+            "n": pa.array([None if n % 7 == 0 else n for n in numbers], pa.int64()),
+            "f": pa.array([n / 3 for n in numbers], pa.float64()),
+            "l": pa.array([[str(n)] * (n % 3) for n in numbers], pa.list_(pa.string())),
+        },
+        schema=SCHEMA,
+    )
+
+
+def _file(rows: pa.Table, bloom: BloomOptions | None = SMALL, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    given = ParquetOptions(**{"page_size": 512, **options})
+    with BaseFileWriter(sink, rows.schema, options=given, bloom=bloom, avro_schema="{}") as writer:
+        writer.write(rows)
+    return sink.getvalue()
+
+
+def _copied(*files: bytes) -> bytes:
+    sink = io.BytesIO()
+    copier = RowGroupCopier(sink, {NAME: "new"}, SMALL.dynamic_max)
+    for file in files:
+        assert copier.add(pa.BufferReader(file)) is None
+    found = copier.close()
+    assert found.size == len(sink.getvalue())
+    return sink.getvalue()
+
+
+def test_rows_and_footers_of_files_with_several_codecs():
+    parts = [_rows(0, 500), _rows(500, 501), _rows(0, 0), _rows(501, 1500)]
+    codecs = ["zstd", "snappy", "gzip", "uncompressed"]
+    files = [_file(part, codec=codec) for part, codec in zip(parts, codecs, strict=True)]
+    data = _copied(*files)
+    whole = pa.concat_tables(parts)
+    expected = whole.set_column(1, NAME, pa.array(["new"] * whole.num_rows))
+    assert pq.read_table(pa.BufferReader(data)).cast(SCHEMA) == expected
+    some = pq.read_table(pa.BufferReader(data), filters=(pc.field("n") > 600) & (pc.field("n") < 620))
+    assert some["n"].to_pylist() == [n for n in range(601, 620) if n % 7]
+    footer = read_footer(pa.BufferReader(data))
+    metadata = footer.metadata
+    assert (footer.num_rows, metadata.num_row_groups, metadata.num_columns) == (1500, 3, 5)
+    assert (footer.min_key, footer.max_key, footer.avro_schema) == ("k000000", "k001499", "{}")
+    assert metadata.metadata[b"pyhudi.nan.columns"] == b"[]"
+    assert metadata.row_group(2).column(2).compression == "UNCOMPRESSED"
+    assert metadata.row_group(2).column(2).statistics.max == 1499
+    assert metadata.row_group(2).column(1).statistics.min == "new"
+    bloom = footer.bloom_filter()
+    assert bloom is not None
+    assert pc.all(bloom.might_contain(whole[KEY])).as_py()
+    strangers = bloom.might_contain(pa.array([f"x{n}" for n in range(10_000)]))
+    assert pc.sum(strangers).as_py() < 5
+    # copies of copies
+    assert pq.read_table(pa.BufferReader(_copied(data, _file(_rows(1500, 1600))))).num_rows == 1600
+
+
+def test_indexes_lead_to_pages():
+    data = _copied(_file(_rows(0, 800)), _file(_rows(800, 1000)))
+    footer = read_file_metadata(pa.BufferReader(data))
+    assert footer is not None
+    groups = footer[4].data.values
+    for number, group in enumerate(groups):
+        assert to_int(group[7]) == number
+        assert to_int(group[6]) == sum(to_int(chunk[3].data[7]) for chunk in group[1].data.values)
+        for chunk in group[1].data.values:
+            begin, size = to_int(chunk[4]), to_int(chunk[5])
+            rows = []
+            for page in read_struct(data[begin : begin + size])[1].data.values:
+                header = read_struct(data[to_int(page[1]) :])
+                assert to_int(header[1]) == 0  # a data page
+                assert 0 <= to_int(page[2]) - to_int(header[3]) < 100  # with its header
+                rows.append(to_int(page[3]))
+            assert rows[0] == 0
+            assert rows == sorted(rows)
+            nulls = read_struct(data[to_int(chunk[6]) :])[1].data.values
+            assert len(nulls) == len(rows)
+    assert len(groups[0][1].data.values) == len(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (_file(_rows(0, 1).drop(["f"])), "its schema is another one"),
+        (_file(_rows(0, 1).set_column(2, "n", pa.array([1], pa.int32()))), "its schema is another one"),
+        (_file(_rows(0, 1), None), "only some files tell the range of their record keys"),
+        (_file(_rows(0, 0), None), "its bloom filter is of the type None, those of others are DYNAMIC_V0"),
+        (_file(_rows(0, 1), BloomOptions(kind=SIMPLE)), "its bloom filter is of the type SIMPLE"),
+        (_file(_rows(0, 1), BloomOptions(num_entries=7)), "its bloom filter has another size"),
+        (_file(_rows(0, 1))[:-4] + b"PARE", "it is encrypted"),
+        (
+            _file(_rows(0, 1)).replace(ARROW, b"parquet-mr version 1.8.1 (build)"),
+            "its statistics are not to be trusted",
+        ),
+    ],
+)
+def test_files_that_are_not_joined(other: bytes, reason: str):
+    sink = io.BytesIO()
+    copier = RowGroupCopier(sink, {NAME: "new"}, 1000)
+    assert copier.add(pa.BufferReader(_file(_rows(1, 3)))) is None
+    size = len(sink.getvalue())
+    assert str(copier.add(pa.BufferReader(other))).startswith(reason)
+    assert len(sink.getvalue()) == size
+
+
+def test_damage():
+    whole = _file(_rows(0, 100))
+    for data in (b"", b"PAR1", whole[:-1], whole[:-8] + b"\xff\xff\xff\x7fPAR1", whole[:50] + whole[-30:]):
+        with pytest.raises(FormatError, match="the Parquet file cannot be read"):
+            RowGroupCopier(io.BytesIO(), {NAME: "new"}, 1000).add(pa.BufferReader(data))
+    with pytest.raises(FormatError, match="no file"):
+        RowGroupCopier(io.BytesIO(), {}, 1000).close()
+
+
+def _union(max_keys: int, *filters: BloomFilter) -> BloomFilter:
+    union = BloomFilterUnion(max_keys)
+    assert all(union.add(one) for one in filters)
+    found = union.finish()
+    assert found is not None
+    return BloomFilter.parse(found.serialize(), found.kind)
+
+
+@pytest.mark.parametrize("kind", [SIMPLE, DYNAMIC])
+def test_unions_are_what_is_built_from_all_keys(kind: str):
+    keys = pa.array([f"k{n}" for n in range(900)])
+    parts = [BloomFilter.build(keys.slice(at, 300), 1000, 1e-6, 3000, kind) for at in (0, 300, 600)]
+    assert _union(3000, *parts).serialize() == BloomFilter.build(keys, 1000, 1e-6, 3000, kind).serialize()
+
+
+@pytest.mark.parametrize(("max_keys", "vectors"), [(1000, 1), (3000, 3), (100_000, 7)])
+def test_unions_of_many_keys(max_keys: int, vectors: int):
+    keys = pa.array([f"k{n}" for n in range(6500)])
+    sizes = [700, 1800, 900, 100, 3000]
+    starts = [sum(sizes[:n]) for n in range(len(sizes))]
+    parts = [BloomFilter.build(keys.slice(at, n), 1000, 1e-6, 3000) for at, n in zip(starts, sizes, strict=True)]
+    found = _union(max_keys, *parts)
+    assert len(found.rows) == vectors
+    assert pc.all(found.might_contain(keys)).as_py()
+    assert not BloomFilterUnion(10).finish()
+    other = BloomFilterUnion(10)
+    assert other.add(parts[0])
+    assert not other.add(BloomFilter.build(keys, 7))
