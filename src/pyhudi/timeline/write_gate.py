@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 GATES_FOLDER = ".hoodie/.aux/.writing"
 _CLAIM = ".claim"
+_BEGUN = "begun"
 _INSTANT = re.compile(r"[0-9]+")
 
 
@@ -61,33 +62,49 @@ class WriteGate:
 
 
 class Claim:
-    """Says which attempt at a plan its instant belongs to. To be asked and changed under the table's lock alone."""
+    """Says which attempt at a plan its instant belongs to. To be asked and changed under the table's lock alone.
+
+    An attempt that took the plan and died says nothing about who began to carry it out: the inflight file is this
+    library's only once the claim says so, too.
+    """
 
     def __init__(self, storage: Storage, instant: str, attempt: str = "") -> None:
         self._storage = storage
         self._path = f"{GATES_FOLDER}/{instant}{_CLAIM}"
         self._mine = attempt
+        self._last_rollback = ""
 
     def take(self, last_rollback: str = "") -> None:
         """Claim the instant for this attempt; ``last_rollback`` is the newest rollback on the timeline."""
-        self._storage.write(self._path, f"{self._mine}\n{last_rollback}".encode())
+        self._last_rollback = last_rollback
+        self._write()
+
+    def begin(self) -> None:
+        """Say that this attempt has created the inflight file."""
+        self._write(_BEGUN)
+
+    def _write(self, *more: str) -> None:
+        self._storage.write(self._path, "\n".join([self._mine, self._last_rollback, *more]).encode())
 
     def is_mine(self) -> bool:
         """Return True if no other attempt has taken it since."""
-        found = self._read()
-        return found is not None and found[0] == self._mine
+        return self._read()[:1] == [self._mine]
+
+    def is_there(self) -> bool:
+        """Return True if an attempt of this library has taken the instant."""
+        return bool(self._read())
 
     def last_rollback(self) -> str | None:
-        """Newest rollback at the time of the claim; None if there is no claim."""
+        """Newest rollback at the time of the claim; None if there is no claim, or its attempt never began."""
         found = self._read()
-        return None if found is None else found[1]
+        return found[1] if found[2:] == [_BEGUN] else None
 
-    def _read(self) -> tuple[str, str] | None:
+    def _read(self) -> list[str]:
+        """Attempt, newest rollback and `_BEGUN`; empty without a claim."""
         try:
-            attempt, _, last = self._storage.read(self._path).decode().partition("\n")
+            return self._storage.read(self._path).decode().split("\n")
         except NotFoundError:
-            return None
-        return attempt, last
+            return []
 
     def release(self) -> None:
         """Give up the claim; only its owner may do so."""

@@ -122,6 +122,9 @@ class PlannedTransaction(Transaction):
     def _gate(self) -> WriteGate:
         return WriteGate(self.storage, self.instant, self._attempt)
 
+    def _begun(self) -> None:
+        self._claim.begin()
+
     def _tidy(self, metadata: CommitMetadata) -> None:
         """Nothing yet: another attempt bears the same instant, and only under the lock is it sure that what has markers
         is not of one that took over from this."""

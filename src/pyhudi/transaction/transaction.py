@@ -195,6 +195,10 @@ class Transaction:
             self._gate.open()  # whoever announces a rollback after the look closes it
             self._check_alive(self._active.reload(), State.REQUESTED)
             self._entry = self._active.to_inflight(self._entry, content)
+            self._begun()
+
+    def _begun(self) -> None:
+        """Called when the inflight file has been created; the lock is held."""
 
     def commit(
         self,
