@@ -10,10 +10,12 @@ from pyhudi.services.archival.archival_plan import ArchivalPlan, is_archival_due
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import archive, can_archive, finish
+from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.rollback import late_files
 from pyhudi.transaction.rollback.rollback_failed import refuse_pending_restore
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ def archive_table(client: TableMetaClient, opts: Options, *, only_if_due: bool =
         found = [i for i in plan.instants if can_archive(active.layout, i)]
         with phases("archive"):
             if found:
+                late_files.delete_before(active, _first_left(active, found))
                 block, merge = opts.get_typed(options.ARCHIVE_BATCH), opts.get_typed(options.TIMELINE_COMPACTION_BATCH)
                 archive(storage, active, found, timezone=config.timezone, block=block, merge=merge)
             gone = {i.requested for i in (*left, *found)}
@@ -68,3 +71,10 @@ def archive_table(client: TableMetaClient, opts: Options, *, only_if_due: bool =
     return ServiceResult(
         SERVICE, storage.uri(), instants, counts, millis=phases.millis, reason="" if instants else plan.reason
     ).logged()
+
+
+def _first_left(active: ActiveTimeline, archived: list[Instant]) -> str:
+    """The start of the timeline to come: what is older counts as archived, whether it ever was committed or not."""
+    gone = {i.requested for i in archived} | {i.requested for i in active.timeline.of_actions(Action.SAVEPOINT)}
+    left = (i.requested for i in active.timeline.completed().writes() if i.requested not in gone)
+    return min(left, default=archived[-1].requested)
