@@ -33,6 +33,7 @@ from pyhudi.services.compaction.compaction_runner import compact_one, run_in_thr
 from pyhudi.services.compaction.compaction_schedule import schedule
 from pyhudi.services.inline_services import after_deltacommit
 from pyhudi.storage import Storage, open_storage
+from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -414,6 +415,54 @@ def test_an_attempt_here_that_another_program_took_up_is_that_program_s(mor: Mor
     with pytest.raises(BusyError, match="another program"):
         mor.table.services.run_compaction()
     assert mor.table.services.run_compaction(plan.instant)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_an_attempt_here_that_died_before_it_began_claims_nothing(mor: MorTable, several: bool) -> None:
+    """Ours died between its claim and its inflight file, and Apache Hudi carries the plan out: without a heartbeat of
+    its own, whatever ours has left."""
+    mode = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"} if several else {}
+    opts = Options.parse(mor.options | mode)
+    plan = mor.table.services.schedule_compaction()
+    dead = PlannedTransaction.take_up(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "dead")
+    assert dead is not None
+    dead._leave_pending()
+    beat = mor.root / f".hoodie/.heartbeat/{plan.instant}"
+    assert beat.exists() == several
+    if several:
+        then = time.time() - 181
+        os.utime(beat, (then, then))
+    active = mor.client.active_timeline()
+    active.to_inflight(next(iter(active.timeline.pending().of_actions(Action.COMPACTION))))
+    before = mor.rows()
+    with pytest.raises(BusyError, match="another program"):
+        mor.table.services.run_compaction(options=mode)
+    assert mor.table.services.run_compaction(plan.instant, mode).instants == (plan.instant,)
+    assert mor.rows() == before
+
+
+@pytest.mark.parametrize("at", ["gate", "inflight", "claim"])
+def test_a_death_where_an_attempt_begins(mor: MorTable, at: str) -> None:
+    """What is surely of this library is taken up at once; what may be another program's only when it is asked for."""
+    plan = mor.table.services.schedule_compaction()
+    opts = Options.parse(mor.options)
+    where = {"gate": r"\.writing/\d+_dead$", "inflight": r"compaction\.inflight$", "claim": r"\.claim$"}[at]
+    faulty = FaultyStorage(
+        mor.client.storage, [Fault("writes", 2 if at == "claim" else 1, "after", Killed, path=where)]
+    )
+    client = TableMetaClient.open(faulty)
+    dead = PlannedTransaction.take_up(client, plan.action, plan.instant or "", "COMPACT", opts, "dead")
+    assert dead is not None
+    with pytest.raises(Killed):
+        dead.to_inflight()
+    before = mor.rows()
+    if at == "inflight":
+        with pytest.raises(BusyError, match="another program"):
+            mor.table.services.run_compaction()
+        assert mor.table.services.run_compaction(plan.instant)
+    else:
+        assert mor.table.services.run_compaction().instants == (plan.instant,)
+    assert mor.rows() == before
 
 
 def test_a_write_does_not_fail_because_of_what_follows_it(mor: MorTable, caplog: pytest.LogCaptureFixture):
