@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyhudi.errors import TimelineError
+from pyhudi.errors import FormatError, TimelineError
 from pyhudi.format.avro.container import encode_record, load_schema, schema_json, with_java_strings
 from pyhudi.format.log import BlockType, Header
 from pyhudi.format.log.block_framing import Buffer, frame
@@ -97,12 +97,33 @@ def add(
     for instant in instants:
         if instant.family not in ACTIONS:
             raise TimelineError(f"{instant} cannot be archived in layout 1; leave it on the active timeline")
-    schema = schema_json(with_java_strings(load_schema("HoodieArchivedMetaEntry.v6")))
     changed = _change_times(storage, active.layout, timezone)
     states = [state for instant in instants for state in reversed(active.states(instant))]
+    schema = _schema()
     records = [_record(active, state, schema, changed.get(active.path(state))) for state in states]
+    _write(storage, active.layout, schema, records, batch)
+
+
+def append(
+    storage: Storage, layout: Layout, entries: Iterable[tuple[Instant, bytes, str | None]], batch: int = BATCH
+) -> None:
+    """Add the state files of archived instants as one archive file: instant, content as of version 6, and the time at
+    which the state was reached.
+
+    Raises:
+        FormatError: the content of a state file cannot be parsed.
+    """
+    schema = _schema()
+    _write(storage, layout, schema, [_encoded(state, schema, changed, data) for state, data, changed in entries], batch)
+
+
+def _schema() -> str:
+    return schema_json(with_java_strings(load_schema("HoodieArchivedMetaEntry.v6")))
+
+
+def _write(storage: Storage, layout: Layout, schema: str, records: Sequence[bytes], batch: int) -> None:
     blocks = [part for at in range(0, len(records), batch) for part in _block(schema, records[at : at + batch])]
-    storage.create(_next_path(storage, active.layout), b"".join(blocks))
+    storage.create(_next_path(storage, layout), b"".join(blocks))
 
 
 def _change_times(storage: Storage, layout: Layout, timezone: str) -> dict[str, str]:
@@ -114,7 +135,13 @@ def _change_times(storage: Storage, layout: Layout, timezone: str) -> dict[str, 
 
 def _record(active: ActiveTimeline, state: Instant, schema: str, changed: str | None) -> bytes:
     """The record of a state file."""
-    data = active.read(state)
+    try:
+        return _encoded(state, schema, changed, active.read(state))
+    except FormatError as e:
+        raise active.corrupt(state, e) from e
+
+
+def _encoded(state: Instant, schema: str, changed: str | None, data: bytes) -> bytes:
     entry = {
         "commitTime": state.requested,
         "actionType": state.action,
@@ -125,7 +152,7 @@ def _record(active: ActiveTimeline, state: Instant, schema: str, changed: str | 
     try:
         return encode_record(schema, entry | _payload(state, data))
     except (ValueError, TypeError, AttributeError) as e:
-        raise active.corrupt(state, e) from e
+        raise FormatError(str(e)) from e
 
 
 def _payload(state: Instant, data: bytes) -> dict[str, Any]:
