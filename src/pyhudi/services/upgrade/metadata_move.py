@@ -24,6 +24,7 @@ from pyhudi.metadata.reader.metadata_timeline import open_timeline
 from pyhudi.metadata.services.metadata_compaction import compact
 from pyhudi.services.upgrade.table_properties import changed_properties
 from pyhudi.table.config.properties_text import CHECKSUM, format_properties, parse_properties, table_checksum
+from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,11 +110,17 @@ def set_version(storage: Storage, to: int) -> None:
     storage.write(PROPERTIES, format_properties(found, (comment,), now))
 
 
-def add_empty_commit(storage: Storage, instant: str) -> None:
-    """Add a delta commit without files to a metadata table that is version 6 from now on. Releases of that version
-    compact after a delta commit and name the compaction after it, which must come after earlier ones."""
-    active = metadata_timeline(storage, 6)
-    publish(active, begin(active, instant), [], 6, None)
+def add_empty_commits(storage: Storage, active: ActiveTimeline, instant: str) -> None:
+    """Add delta commits without files to a metadata table that is of version 6 from now on: at ``instant``, as releases
+    of that version compact after a delta commit and name the compaction after it, which must come after earlier ones;
+    and at all that the table (``active``: its timeline) has completed and the metadata table has no delta commit of.
+    These are rollbacks, and writes from before it was built, which version 6 cannot tell from those that it missed.
+    """
+    metadata = metadata_timeline(storage, 6)
+    known = {i.requested for i in metadata.timeline}
+    done = [i.requested for i in active.timeline.completed() if i.is_write or i.action == Action.ROLLBACK]
+    for missing in (*(i for i in done if i not in known), instant):
+        publish(metadata, begin(metadata, missing), [], 6, None)
 
 
 def _fingerprint(active: ActiveTimeline) -> str:

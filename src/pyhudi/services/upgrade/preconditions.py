@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from pyhudi.config.enums import TableType
@@ -54,14 +55,20 @@ def check_target(config: TableConfig, to: int, *, downgrade: bool) -> None:
         )
 
 
-def check_no_services(active: ActiveTimeline, root: str, failed: list[str]) -> None:
-    """Refuse a table with plans that are not carried out; ``failed`` are the writes that are going to be rolled back.
+def check_no_services(active: ActiveTimeline, root: str, failed: list[str], run: Collection[str]) -> None:
+    """Refuse a table with plans that are not carried out.
+
+    Args:
+        active: the table's timeline.
+        root: where the table is.
+        failed: writes that are going to be rolled back.
+        run: actions whose plans are going to be carried out.
 
     Raises:
         TransactionError: names the plan, and what to do with it.
     """
     for instant in active.timeline.pending():
-        if instant.action == Action.ROLLBACK or instant.requested in failed:
+        if instant.action == Action.ROLLBACK or instant.action in run or instant.requested in failed:
             continue
         cure = _CURES.get(instant.action, "finish it or roll it back (services.rollback(…))")
         raise TransactionError(

@@ -18,13 +18,13 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
 from pyhudi.errors import BusyError
 from pyhudi.format.file_names import LOG
-from pyhudi.metadata.disable_metadata import PARTITIONS, PARTITIONS_INFLIGHT
+from pyhudi.metadata.disable_metadata import PARTITIONS, PARTITIONS_INFLIGHT, detach_metadata_table
 from pyhudi.metadata.indexes.index_definitions import load_definitions, store_definitions
 from pyhudi.metadata.metadata_layout import FILES, metadata_layout, metadata_timeline
 from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.compaction.compaction_runner import Runner, run_pending
-from pyhudi.services.compaction.compaction_schedule import make_plan, schedule
+from pyhudi.services.compaction.compaction_schedule import schedule
 from pyhudi.services.rollback import rebuild_metadata
 from pyhudi.services.service_result import Phases
 from pyhudi.services.upgrade import metadata_move
@@ -109,7 +109,7 @@ class UpgradeDowngrade:
         failed = self._check(config, active, to)
         files = len([s for i in active.timeline for s in active.states(i)])
         wanted = changed_properties(config.properties, to, self._opts.text(options.PARTITIONPATH_FIELD))
-        slices = self._uncompacted(client) if self._is_settled_first(config, to) else 0
+        slices = _uncompacted(PinnedTable(self._storage, config, active)) if _is_compacted(config, to) else 0
         return UpgradePlan(
             config.version,
             to,
@@ -160,16 +160,10 @@ class UpgradeDowngrade:
             for instant in rollbacks.failed_writes(active, FailedWrites.EAGER, self._opts):
                 refuse_while_alive(self._storage, instant, self._opts)
         failed = rollbacks.failed_writes(active, policy, self._opts)
-        check_no_services(active, self._storage.uri(), [i.requested for i in failed])
+        run = [Action.COMPACTION] if _is_compacted(config, to) else []
+        run += [Action.CLEAN] if _is_cleaned(config, to) else []
+        check_no_services(active, self._storage.uri(), [i.requested for i in failed], run)
         return failed
-
-    @staticmethod
-    def _is_settled_first(config: TableConfig, to: int) -> bool:
-        """Whether log files are compacted before the hop, as Apache Hudi does from version 6 on."""
-        return config.table_type is TableType.MERGE_ON_READ and (config.version >= 6 or to > 6)
-
-    def _uncompacted(self, client: TableMetaClient) -> int:
-        return len(make_plan(client, self._opts.merged(_SETTLING)))
 
     def _settle(self, to: int) -> None:
         """Roll back failed writes and compact log files, by services of the version that the table has."""
@@ -181,13 +175,14 @@ class UpgradeDowngrade:
             rollbacks.check(active, failed)
             if config.version >= 6:
                 rollbacks.clean_up(active, failed, self._opts)
-        if config.version < 6 or config.table_type is not TableType.MERGE_ON_READ:
+        if config.version < 6 or not _is_compacted(config, to):
             return
         client, opts = self._client.reload(), self._opts.merged(_SETTLING)
+        run_pending(client, opts, self._runner)
         plan = schedule(client, opts, to_run=True)
         if plan.instant is not None:
             run_pending(client, opts, self._runner, instant=plan.instant)
-        if to < 8 <= config.version:
+        if _is_cleaned(config, to):
             Cleaner(client.reload(), self._opts.merged(_ONE_VERSION), self._stats_reader, None).run()
 
     def _is_settled(self, config: TableConfig, active: ActiveTimeline, to: int) -> bool:
@@ -197,11 +192,10 @@ class UpgradeDowngrade:
             return False
         if config.table_type is not TableType.MERGE_ON_READ:
             return True
-        client = self._client.with_config(config)
-        if to < 8 <= config.version:
-            files = FileSystemView.load(PinnedTable(self._storage, config, active)).files
-            return not pc.any(pc.equal(files["kind"], LOG)).as_py()
-        return not self._uncompacted(client)
+        table = PinnedTable(self._storage, config, active)
+        if _is_cleaned(config, to):
+            return not pc.any(pc.equal(FileSystemView.load(table).files["kind"], LOG)).as_py()
+        return not _uncompacted(table)
 
     # --- the change ------------------------------------------------------------------------------------------------
 
@@ -255,7 +249,7 @@ class UpgradeDowngrade:
                 config = metadata_move.take_out_of_use(storage, config, active)
                 metadata_move.set_version(storage, to)
                 if moves and to < 8:
-                    self._add_empty_commit(active)
+                    self._add_empty_commits(active)
             config = self._switch(config, to, partitions)
         with self._phases("clean up"):
             storage.delete(metadata_move.JOURNAL)
@@ -268,7 +262,7 @@ class UpgradeDowngrade:
 
     def _settled_metadata(self, config: TableConfig, active: ActiveTimeline, *, anew: bool) -> TableConfig:
         if anew:
-            return metadata_move.detach_metadata_table(self._storage, config)
+            return detach_metadata_table(self._storage, config)
         with self._generator.reserve(locked=True) as slot:
             context = metadata_write_context(self._storage, self._opts, active, slot, self._stats_reader)
             return metadata_move.settle_metadata(context, config, self._dropped)
@@ -289,9 +283,9 @@ class UpgradeDowngrade:
         assert config.properties[VERSION] == str(to)
         return config
 
-    def _add_empty_commit(self, active: ActiveTimeline) -> None:
+    def _add_empty_commits(self, active: ActiveTimeline) -> None:
         with self._generator.reserve(locked=True) as slot:
-            metadata_move.add_empty_commit(self._storage, slot.take(newest(active)))
+            metadata_move.add_empty_commits(self._storage, active, slot.take(newest(active)))
 
     def _complete_definitions(self, config: TableConfig) -> None:
         """Say of indexes without a version that they have the first one, as later releases expect."""
@@ -306,3 +300,19 @@ class UpgradeDowngrade:
         for instant in pending:
             if instant.action == Action.COMPACTION:
                 self._storage.delete(f".hoodie/.aux/{instant.requested}.compaction.requested")
+
+
+def _is_compacted(config: TableConfig, to: int) -> bool:
+    """Whether log files are compacted first, as in Apache Hudi, which leaves version 5 alone on its way to 6."""
+    return config.table_type is TableType.MERGE_ON_READ and (config.version >= 6 or to > 6)
+
+
+def _is_cleaned(config: TableConfig, to: int) -> bool:
+    """Whether all log files have to go: by their names version 6 would take them for others' slices."""
+    return config.table_type is TableType.MERGE_ON_READ and to < 8 <= config.version
+
+
+def _uncompacted(table: PinnedTable) -> int:
+    """Return the number of current file slices that have log files."""
+    slices = FileSystemView.load(table).latest_slices()
+    return int(pc.sum(pc.greater(pc.list_value_length(slices["log_paths"]), 0)).as_py() or 0)
