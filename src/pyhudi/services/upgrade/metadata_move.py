@@ -117,7 +117,7 @@ def add_empty_commits(storage: Storage, active: ActiveTimeline, instant: str) ->
     These are rollbacks, and writes from before it was built, which version 6 cannot tell from those that it missed.
     """
     metadata = metadata_timeline(storage, 6)
-    known = {i.requested for i in metadata.timeline}
+    known = {i.requested for i in metadata.timeline if i.is_write}
     done = [i.requested for i in active.timeline.completed() if i.is_write or i.action == Action.ROLLBACK]
     for missing in (*(i for i in done if i not in known), instant):
         publish(metadata, begin(metadata, missing), [], 6, None)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 _IN_VERSION_6 = frozenset({FILES, COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX})
 _CURES = {
-    Action.COMPACTION: "run it (services.run_compaction()) or roll it back",
-    Action.LOG_COMPACTION: "run it (services.run_log_compaction()) or roll it back",
-    Action.CLUSTERING: "run it (services.run_clustering()) or roll it back",
-    Action.REPLACE_COMMIT: "run it (services.run_clustering()) or roll it back",
+    Action.COMPACTION: "run it (services.run_compaction())",
+    Action.LOG_COMPACTION: "run it (services.run_log_compaction())",
+    Action.CLUSTERING: "run it (services.run_clustering())",
+    Action.REPLACE_COMMIT: "run it (services.run_clustering())",
     Action.CLEAN: "finish it (services.clean())",
     Action.INDEXING: "run it (services.run_index()) or drop the index",
     Action.RESTORE: "finish it (services.restore())",

@@ -9,14 +9,21 @@ from typing import TYPE_CHECKING
 
 from pyhudi.metadata.metadata_layout import metadata_layout
 from pyhudi.timeline.archive.archive_conversion import archive_to_log, archive_to_lsm
-from pyhudi.timeline.layout_conversion import ConvertedFile, converted_content, converted_files
+from pyhudi.timeline.layout_conversion import (
+    ConvertedFile,
+    converted_content,
+    converted_files,
+    earliest_completion,
+)
 from pyhudi.timeline.timeline_layout import META_FOLDER, Layout
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
     from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.instant import Instant
 
 _THREADS = 8
+_SCHEMAS = f"{META_FOLDER}/.schema"
 
 
 def table_layout(version: int) -> Layout:
@@ -53,6 +60,23 @@ def copy_timeline(
     return len(files)
 
 
+def copy_schema_history(storage: Storage, source: Layout, target: Layout) -> None:
+    """Copy the history of the table's schemas, whose files are named like those of the timeline."""
+    for path, instant in _schemas(storage, source):
+        name = target.file_name(
+            instant.requested, instant.action, instant.state, earliest_completion(instant.requested)
+        )
+        storage.write(f"{_SCHEMAS}/{name}", storage.read(path))
+
+
+def _schemas(storage: Storage, layout: Layout) -> list[tuple[str, Instant]]:
+    """Files of the history of schemas that are named as in a layout."""
+    paths: list[str] = storage.list(_SCHEMAS)["path"].to_pylist()
+    parsed = [(path, layout.parse(path.rpartition("/")[2])) for path in paths]
+    done = [(path, i) for path, i in parsed if i is not None and i.is_completed]
+    return [(path, i) for path, i in done if (i.completion is not None) == (layout.version >= 2)]
+
+
 def remove_timeline(storage: Storage, layout: Layout) -> None:
     """Delete the instant files of a layout that is not in use, and in layout 2 its history. Archives of layout 1 stay,
     as Apache Hudi leaves them."""
@@ -67,7 +91,10 @@ def remove_timeline(storage: Storage, layout: Layout) -> None:
 
 def remove_leftovers(storage: Storage, layout: Layout) -> None:
     """Delete the timelines of the other layout, of the table and of its metadata table; ``layout`` is the table's."""
-    version = 6 if layout.version >= 2 else 8
-    for other, used in ((table_layout(version), layout), (metadata_layout(version), None)):
-        if other.folder not in (META_FOLDER,) or used is None or used.folder != other.folder:
-            remove_timeline(storage, other)
+    other = 6 if layout.version >= 2 else 8
+    if table_layout(other).folder != layout.folder:
+        remove_timeline(storage, table_layout(other))
+    remove_timeline(storage, metadata_layout(other))
+    kept = {instant.requested for _, instant in _schemas(storage, layout)}
+    old = [path for path, instant in _schemas(storage, table_layout(other)) if instant.requested in kept]
+    storage.delete_many(old)

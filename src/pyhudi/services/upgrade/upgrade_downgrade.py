@@ -35,7 +35,7 @@ from pyhudi.services.upgrade.preconditions import (
     dropped_partitions,
 )
 from pyhudi.services.upgrade.table_properties import VERSION, changed_properties
-from pyhudi.services.upgrade.timeline_move import copy_timeline, remove_leftovers, table_layout
+from pyhudi.services.upgrade.timeline_move import copy_schema_history, copy_timeline, remove_leftovers, table_layout
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -239,6 +239,7 @@ class UpgradeDowngrade:
                 zone = config.timezone
                 count = copy_timeline(storage, active, table_layout(to), to, zone, copied=copied)
                 self._instants += count
+                copy_schema_history(storage, active.layout, table_layout(to))
                 if own is not None:
                     copy_timeline(storage, own, metadata_layout(to), to, zone, copied=False)
             if to >= 9 > config.version:
