@@ -24,6 +24,12 @@ def quote(text: str) -> str:
     return quoted
 
 
+class Printed(str):
+    """JSON text that is printed already, and stands in a value as it is."""
+
+    __slots__ = ()
+
+
 _name = functools.lru_cache(1024)(quote)
 
 
@@ -41,4 +47,6 @@ def pretty(value: Any, indent: int = 0) -> str:
         return f"{{\n{body}\n{'  ' * indent}}}"
     if isinstance(value, (list, tuple)):
         return f"[ {', '.join(pretty(item, indent) for item in value)} ]" if value else "[ ]"
+    if isinstance(value, Printed):
+        return value
     return quote(value) if isinstance(value, str) else json.dumps(value)
