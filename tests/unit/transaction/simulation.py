@@ -98,6 +98,9 @@ class MemoryStorage:
     def make_dirs(self, path: str) -> None:
         pass
 
+    def set_modified(self, path: str, mtime_ms: int) -> None:
+        pass
+
     def delete(self, path: str) -> bool:
         return self.files.pop(path, None) is not None
 

@@ -88,6 +88,7 @@ def _small_files(opts: Options) -> SmallFiles | None:
     count, limit = opts.get_typed(options.ARCHIVE_MERGE_BATCH), opts.get_typed(options.ARCHIVE_MERGE_SMALL_LIMIT)
     return SmallFiles(count, limit)
 
+
 def _first_left(active: ActiveTimeline, archived: list[Instant]) -> str:
     """The start of the timeline to come: what is older counts as archived, whether it ever was committed or not."""
     gone = {i.requested for i in archived} | {i.requested for i in active.timeline.of_actions(Action.SAVEPOINT)}
