@@ -107,7 +107,7 @@ class Transaction:
         self._published: Instant | None = None
         self._finished = False
         self._metadata_job: MetadataCompactionJob | None = None
-        self._begun = time.perf_counter()
+        self._start = time.perf_counter()
         self.timeline: Timeline
 
     @classmethod
@@ -251,7 +251,7 @@ class Transaction:
         """
         if self._finished or self._entry.state is not State.INFLIGHT:
             raise TransactionError(f"{self._entry} cannot be committed: it must be inflight")
-        clock = [self._begun, time.perf_counter()]
+        clock = [self._start, time.perf_counter()]
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
         self._gate.close()  # from now on tasks that were given up add nothing

@@ -21,7 +21,7 @@ from pyhudi.metadata.indexes.index_declarations import drop_partitions, withdraw
 from pyhudi.metadata.metadata_layout import FILES, PROPERTIES, metadata_timeline
 from pyhudi.metadata.reader.metadata_slices import current_slices
 from pyhudi.metadata.reader.metadata_timeline import open_timeline
-from pyhudi.metadata.services.metadata_compaction import compact
+from pyhudi.metadata.services.metadata_compaction import compact_now
 from pyhudi.services.upgrade.table_properties import changed_properties
 from pyhudi.table.config.properties_text import CHECKSUM, format_properties, parse_properties, table_checksum
 from pyhudi.timeline.instant import Action
@@ -51,7 +51,7 @@ def settle_metadata(context: MetadataWriteContext, config: TableConfig, dropped:
         config = drop_partitions(storage, config, dropped)
     try:
         open_timeline(storage, config, context.data)
-        compact(context, config, context.own_timeline(config))
+        compact_now(context, config)
         problem = _unsettled(storage, config)
     except (FormatError, MetadataTableError, NotFoundError) as failure:
         problem = str(failure)
