@@ -30,7 +30,7 @@ def delete_before(active: ActiveTimeline, start: str) -> None:
     for rollback, plan in _rollbacks(active):
         if plan.instant >= start:
             continue
-        done = active.timeline.find(plan.instant, plan.action)
+        done = active.timeline.find(plan.instant)
         if done is not None and not done.is_completed:
             continue
         named = None if done is None else active.commit_metadata(done).named_files()

@@ -164,7 +164,7 @@ class Rollbacks:
         self._refuse_log_blocks(plan, rollback)
         begun = time.monotonic()
         active.refresh()  # whoever publishes the write from now on sees the rollback
-        target = active.timeline.find(plan.instant, plan.action)
+        target = active.timeline.find(plan.instant)  # a completed compaction or clustering has another action
         if rollback.state is State.REQUESTED:
             if _was_faster(target, rollback, announced_for):
                 _log.warning("the rollback %s is given up: %s was completed meanwhile", rollback.requested, target)
@@ -189,7 +189,7 @@ class Rollbacks:
         keeps_plan = plan.action not in _FORGOTTEN or (target is not None and is_clustering(active, target))
         with self.generator.reserve(locked=True) as slot:
             active.refresh()
-            _withdraw(active, active.timeline.find(plan.instant, plan.action))
+            _withdraw(active, active.timeline.find(plan.instant))
             if keeps_plan:
                 _revert_to_requested(active, plan)
             else:
@@ -349,7 +349,7 @@ def _void(files: list[Instant], rollback: Instant, *, forgets: bool) -> list[Ins
 
 def _revert_to_requested(active: ActiveTimeline, plan: RollbackPlan) -> None:
     """Revert a rolled-back attempt at a compaction or clustering to its plan, to be tried again."""
-    target = active.timeline.find(plan.instant, plan.action)
+    target = active.timeline.find(plan.instant)
     inflight = None if target is None else active.in_state(target, State.INFLIGHT)
     if inflight is not None:
         active.delete(inflight)

@@ -465,6 +465,40 @@ def test_a_death_where_an_attempt_begins(mor: MorTable, at: str) -> None:
     assert mor.rows() == before
 
 
+def test_a_rollback_is_given_up_when_the_compaction_was_faster(mor: MorTable) -> None:
+    """Whoever announces it has lost the lock and does not know; the completed compaction has another action."""
+    plan = mor.table.services.schedule_compaction()
+    storage, opts = mor.client.storage, Options.parse(mor.options)
+    job = CompactionJob.of(PinnedTable.of(mor.client), plan, opts)
+    found = PlannedTransaction.take_up(
+        mor.client, plan.action, plan.instant or "", "COMPACT", opts, job.context.attempt
+    )
+    assert found is not None
+    tx = found
+    tx.to_inflight()
+    metadata = job.metadata(run_in_threads(job))
+    before = mor.rows()
+    active = mor.client.active_timeline()
+
+    class Sleepy(FaultyStorage):
+        def create(self, path: str, data: bytes) -> None:
+            if path.endswith("rollback.requested"):
+                done = active.timeline.find(tx.instant)
+                assert done is not None
+                completion = None if mor.version < 8 else tx.instant[:-3] + "999"
+                active.complete(done, metadata.encode(mor.version, plan.action), completion)
+            super().create(path, data)
+
+    slow = TableMetaClient.open(Sleepy(storage))
+    late = slow.active_timeline()
+    entry = next(iter(late.timeline.pending().of_actions(Action.COMPACTION)))
+    generator = InstantGenerator(slow.storage, mor.options)
+    with generator.lock:
+        assert Rollbacks(slow.storage, mor.version, generator).roll_back(late, entry) is None
+    assert mor.client.active_timeline().timeline.is_completed(tx.instant)
+    assert mor.rows() == before
+
+
 def test_a_write_does_not_fail_because_of_what_follows_it(mor: MorTable, caplog: pytest.LogCaptureFixture):
     def broken(job: CompactionJob) -> pa.Table:
         raise RuntimeError(f"no worker for {len(job.slices)} slices")
