@@ -97,13 +97,14 @@ class Timeline:
         """Start of the active timeline: its first completed write that no savepoint holds back.
 
         What is older has been archived. (Archival may pass a savepoint and leave the saved commit behind, so a saved
-        commit tells nothing.) None while no write has completed.
+        commit tells nothing as long as there is another one. A restore to a savepoint leaves none: then all before the
+        last one has been archived, but what is here.) None while no write has completed.
         """
         if self._root is not None:
             return self._root.start
         saved = {i.requested for i in self.instants if i.action == Action.SAVEPOINT}
-        done = (i.requested for i in self.instants if i.is_completed and i.is_write)
-        return next((requested for requested in done if requested not in saved), None)
+        done = [i.requested for i in self.instants if i.is_completed and i.is_write]
+        return next((requested for requested in done if requested not in saved), done[-1] if done else None)
 
     @cached_property
     def _pending(self) -> frozenset[str]:

@@ -170,6 +170,31 @@ def test_what_is_cleaned_does_not_come_back(mor: MorTable, seen: list[tuple[str,
     assert mor.client.active_timeline().timeline == before
 
 
+def test_a_saved_write_may_be_all_that_is_left(tmp_path: Path) -> None:
+    """Base files whose instants have been archived stay in view when a restore leaves the saved write alone."""
+    options = {
+        **FAST,
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.keep.min.commits": "1",
+        "hoodie.keep.max.commits": "2",
+    }
+    mor = MorTable(tmp_path / "t", options=options)
+    mor.load([row("a0", "a", 1, "old"), row("b0", "b", 1, "old")])
+    for n in range(2, 4):
+        mor.delta([row("a0", "a", n, f"v{n}")])
+        mor.table.services.compact(options)
+        mor.table.services.clean(options)
+    saved = mor.delta([row("b1", "b", 8, "new")])
+    rows = mor.rows()
+    mor.table.services.savepoint(saved)
+    for n in range(9, 13):
+        mor.delta([row("b2", "b", n, "later")])
+    mor.table.services.archive(options)
+    mor.table.services.restore(saved)
+    assert [i.requested for i in mor.client.active_timeline().timeline.completed().writes()] == [saved]
+    check(mor, rows)
+
+
 # --- tables made by hand ---------------------------------------------------------------------------------------------
 
 

@@ -228,3 +228,12 @@ class TestWhatCounts:
         seen = timeline(f"{t(1)}.commit", f"{t(1)}.savepoint", f"{t(4)}.commit")
         assert seen.start == t(4)
         assert seen.contains_or_before_start(t(2))
+
+    def test_a_restore_may_leave_nothing_but_saved_commits(self):
+        seen = timeline(
+            f"{t(2)}.commit", f"{t(2)}.savepoint", f"{t(4)}.commit", f"{t(4)}.savepoint", f"{t(3)}.inflight"
+        )
+        assert seen.start == t(4)
+        assert seen.contains_or_before_start(t(1))
+        assert not seen.contains_or_before_start(t(3))
+        assert not seen.contains_or_before_start(t(5))
