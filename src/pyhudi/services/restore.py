@@ -15,11 +15,11 @@ from pyhudi.config import Options
 from pyhudi.errors import FormatError, InstantNotFoundError, TransactionError
 from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metrics.progress import Progress, report_progress
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.retained_history import check_not_cleaned
 from pyhudi.services.rollback import rebuild_metadata, refuse_savepoint, rollback_record
 from pyhudi.services.savepoint import completed_write
 from pyhudi.services.service_result import Phases, ServiceResult
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State

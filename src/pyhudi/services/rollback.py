@@ -9,10 +9,10 @@ from pyhudi.config import Options, options
 from pyhudi.errors import FormatError, InstantNotFoundError, TransactionError
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES
 from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.retained_history import check_not_cleaned
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State

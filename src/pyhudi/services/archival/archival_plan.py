@@ -26,7 +26,7 @@ from pyhudi.timeline.archive.archiver import archival_end
 from pyhudi.timeline.instant import Action, Instant
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.table.pinned_table import PinnedTable
     from pyhudi.timeline.timeline import Timeline
 
 _COUNTING = (CompactionTrigger.NUM_COMMITS, CompactionTrigger.NUM_AND_TIME)

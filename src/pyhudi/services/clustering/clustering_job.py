@@ -36,7 +36,7 @@ from pyhudi.write.write_settings import write_context
 from pyhudi.write.write_status import Stat
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.table.pinned_table import PinnedTable
 
 OPERATION = "CLUSTER"
 """The operation of clusterings as commit metadata names it."""

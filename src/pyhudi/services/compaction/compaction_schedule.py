@@ -11,13 +11,13 @@ import pyarrow as pa
 from pyhudi.config import Options, options
 from pyhudi.config.enums import TableType
 from pyhudi.errors import FormatError, UnsupportedTableError
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.compaction.compaction_job import check_runnable
 from pyhudi.services.compaction.compaction_operations import operations_of
 from pyhudi.services.compaction.compaction_plan import CompactionPlan
 from pyhudi.services.compaction.compaction_strategies import Limits, choose, named_strategies
 from pyhudi.services.compaction.compaction_triggers import Due, compaction_due, log_compaction_due
 from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State, instant_of_millis

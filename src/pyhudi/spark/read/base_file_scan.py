@@ -28,8 +28,8 @@ from pyhudi.spark.read.spark_file_reader import FileReader, cannot_reach, is_mou
 from pyhudi.spark.spark_types import spark_schema
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
     from pyhudi.read.scan_plan import ScanPlan
+    from pyhudi.table.pinned_table import PinnedTable
 
 ROW_NUMBER = "_pyhudi_row"
 _PLANNERS = 4

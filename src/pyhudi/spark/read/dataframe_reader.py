@@ -26,7 +26,6 @@ from pyhudi.read.filters.number_comparison import LISTS
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.filters.time_comparison import is_date_or_time
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.query import Query
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
@@ -38,6 +37,7 @@ from pyhudi.spark.read.merged_slices import merged_rows
 from pyhudi.spark.read.overridden_functions import overridden_in_filter
 from pyhudi.spark.session_settings import session_zone
 from pyhudi.spark.spark_types import spark_schema
+from pyhudi.table.pinned_table import PinnedTable
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
