@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
+from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import AlreadyExistsError, TransactionError
 from pyhudi.metadata.writer.metadata_writer import record_clean
 from pyhudi.metrics.progress import Progress, report_progress
@@ -32,7 +33,7 @@ from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.conflict_resolution import is_clustering
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.post_commit import metadata_write_context, plan_metadata_services, run_metadata_services
-from pyhudi.transaction.rollback.rollback_failed import FailedWrites, Rollbacks, newest, refuse_pending_restore
+from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest, refuse_pending_restore
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
@@ -115,8 +116,8 @@ class Cleaner:
 
     def _roll_back_failed(self, table: PinnedTable) -> None:
         """Roll back writes whose heartbeat has stopped, where that is left to cleaning."""
-        policy = FailedWrites.of(self._opts)
-        if policy is not FailedWrites.LAZY:
+        policy = failed_writes_policy(self._opts)
+        if policy is not FailedWritesPolicy.LAZY:
             return
         rollbacks = Rollbacks(self._storage, table.config.version, self._generator)
         if not rollbacks.failed_writes(table.active, policy, self._opts):
