@@ -290,7 +290,7 @@ class HandMadeTable:
         }
         own = {f.name: _column([row.get(f.name) for row in rows], f.type) for f in schema}
         fields = [*([pa.field(name, pa.string()) for name in meta] if self.meta_columns else []), *schema]
-        told = {k: pa.array(v, pa.string()) for k, v in meta.items()} | own
+        told = {k: _column(v, pa.string()) for k, v in meta.items()} | own
         table = pa.table([told[f.name] for f in fields], pa.schema(fields))  # required columns stay such
         if self.extension == "orc":
             orc.write_table(table, str(folder / name))

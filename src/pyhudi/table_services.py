@@ -26,6 +26,7 @@ from pyhudi.services.service_result import ServiceResult
 from pyhudi.table.clean_plan import CleanPlan
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table_clustering import ClusteringServices
+from pyhudi.table_versions import VersionServices
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 Given = Mapping[str, object] | None
 
 
-class TableServices(ClusteringServices, IndexPlanning):
+class TableServices(ClusteringServices, VersionServices, IndexPlanning):
     """Services of one table.
 
     Each service takes Apache Hudi's options (``hoodie.compact.…``, ``hoodie.compaction.…``,

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.hudi_table import HudiTable
 from pyhudi.transaction.transaction import Transaction
+from tests.cases import seldom
 from tests.interop.both import OURS, THEIRS, Both
 from tests.interop.oracle import Oracle
 from tests.interop.scenarios import ENGINES, LAYOUTS, Engine, Scenario, Step
@@ -40,7 +41,8 @@ STEPS = [
 
 
 def _cases() -> list[Any]:
-    return [pytest.param(scenario.engine.release, scenario, id=str(scenario)) for scenario in SCENARIOS]
+    cases = [pytest.param(scenario.engine.release, scenario, id=str(scenario)) for scenario in SCENARIOS]
+    return [*cases[:3], seldom(cases[3])]  # 0.15.0 writes version 6, too
 
 
 @pytest.mark.parametrize(("oracle", "scenario"), _cases(), indirect=["oracle"])
@@ -56,7 +58,7 @@ def test_deltas_in_turns(oracle: Oracle, scenario: Scenario, spark: SparkSession
 
 
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
-@pytest.mark.parametrize("event_time", [False, True], ids=["commit time", "event time"])
+@pytest.mark.parametrize("event_time", [seldom(False), True], ids=["commit time", "event time"])
 def test_hudi_rs_reads_our_deltas_of_version_9(
     event_time: bool, oracle: Oracle, spark: SparkSession, tmp_path: Path
 ) -> None:

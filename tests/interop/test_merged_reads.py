@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.hudi_table import HudiTable
+from tests.cases import each_choice
 from tests.interop.oracle import RELEASES, Oracle, OracleInstant
 from tests.interop.scenarios import PARALLELISM
 from tests.rows import assert_same_rows
@@ -73,8 +74,7 @@ class Queries:
                 raise AssertionError(f"{options} on {who}: {error}") from None
 
 
-@pytest.mark.parametrize("block_format", ["avro", "parquet"])
-@pytest.mark.parametrize("oracle", RELEASES, indirect=True)
+@pytest.mark.parametrize(("oracle", "block_format"), each_choice(RELEASES, ["avro", "parquet"]), indirect=["oracle"])
 def test_every_query(oracle: Oracle, block_format: str, spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     queries = Queries(oracle, path, spark)

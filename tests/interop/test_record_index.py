@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyhudi.hudi_table import HudiTable
+from tests.cases import seldom
 from tests.interop.in_turns import OPTIONS, SIMPLE, InTurns, rows
 from tests.interop.oracle import Oracle
 
@@ -28,7 +29,7 @@ def _options(table_type: str, *more: dict[str, str]) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", seldom("MERGE_ON_READ")])
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_the_record_index_in_turns(oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path) -> None:
     options = _options(table_type, GLOBAL, {"hoodie.index.type": "RECORD_INDEX"})
@@ -50,7 +51,7 @@ def test_the_record_index_in_turns(oracle: Oracle, table_type: str, spark: Spark
         assert "record_index" in oracle.metadata_partitions(both.path)
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_a_partitioned_record_index_in_turns(
     oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path
@@ -99,7 +100,7 @@ def test_deletes_by_a_partitioned_record_index(oracle: Oracle, spark: SparkSessi
     assert left["theirs"] == [("k001", "p1"), ("k003", "p1"), ("k005", "p1")]
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_buckets_with_a_record_index_in_turns(
     oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.cases import each_choice
 from tests.spark.model import frame, options, rows_of
 
 from pyhudi.errors import RecordKeyError
@@ -26,8 +27,7 @@ def test_a_key_in_two_partitions_of_the_first_batch(spark: SparkSession, tmp_pat
     assert len(rows_of(path)) == 3
 
 
-@pytest.mark.parametrize("hive_style", [False, True])
-@pytest.mark.parametrize("index", ["simple", "bloom"])
+@pytest.mark.parametrize(("index", "hive_style"), each_choice(["simple", "bloom"], [False, True]))
 def test_a_record_that_stays_in_its_partition(
     spark: SparkSession, tmp_path: Path, index: str, hive_style: bool
 ) -> None:

@@ -10,7 +10,7 @@ from tests.tables import HandMadeTable
 from tests.unit.read.test_other_writers import FLAT, MOMENT, MOR, OLD, REQUIRED, moments, timed, whole
 
 from pyhudi import HudiTable
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, HudiError
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.timeline.instant import Action
 
@@ -77,3 +77,22 @@ def test_text_that_is_not_utf8_is_replaced_by_reads_and_writes(spark, tmp_path, 
         HudiTable.for_path(str(table.root), REPLACE).services.compact()
     found = {row["id"]: row["w"] for row in same(spark, table, **REPLACE)}
     assert found == {"n": "new", "x": "new", "y": "caf\ufffd", "z": "caf\ufffd"}
+
+
+def test_indexes_take_keys_and_text_that_are_not_utf8(spark, tmp_path):
+    table = HandMadeTable(tmp_path / "t", schema=pa.schema([*FLAT, ("w", pa.string())]), properties=MOR)
+    rows = [{**whole(f"{key}\udce9", 1), "w": f"Caf{key}\udce9"} for key in "xyz"]
+    table.write(10, {("a", "f1"): rows[:1], ("a", "f2"): rows[1:2]}, action=Action.DELTA_COMMIT)
+    table.log(20, {("a", "f2"): [{k: rows[2][k] for k in ("id", "p", "v", "w")}]})
+    strict, tolerant = (HudiTable.for_path(str(table.root), options) for options in ({}, REPLACE))
+    for name, column, more in (
+        ("record_index", (), {}),
+        ("lower", "w", {"using": "column_stats", "index_options": {"expr": "lower"}}),
+    ):
+        with pytest.raises(HudiError, match=f"not UTF-8.*{next(iter(REPLACE))}=replace"):
+            strict.services.build_index(name, column, spark=spark, **more)
+        tolerant.services.build_index(name, column, spark=spark, **more)
+    for key in "xyz":
+        assert tolerant.lookup([f"{key}\ufffd"]).to_arrow()["w"].to_pylist() == [f"Caf{key}\ufffd"]
+        condition = f"lower(w) = 'caf{key}\ufffd'"
+        assert tolerant.scan(condition).to_spark(spark).count() == 1

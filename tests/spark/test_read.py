@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from tests.cases import each_choice
 from tests.tables import HandMadeTable, at
 from tests.unit.storage.s3_server import running_s3_server
 
@@ -27,6 +28,8 @@ from pyhudi.timeline.instant import Action
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 PATH = {"pyhudi.read.partition.values": "path"}
 FILE = {"pyhudi.read.partition.values": "file"}
+STYLES = [pytest.param({}, id="plain"), pytest.param(HIVE, id="hive")]
+ENGINES = [pytest.param({}, id="spark"), pytest.param({"pyhudi.read.engine": "arrow"}, id="arrow")]
 YEARS = pa.schema([("id", pa.string()), ("year", pa.int32()), ("v", pa.int64()), ("wide", pa.string())])
 
 
@@ -102,8 +105,7 @@ def test_other_partitions_are_pruned_by_spark(spark, tmp_path, capsys, fields, f
     assert values(frame, "v", "year") == [(i, 2003) for i in range(3)]
 
 
-@pytest.mark.parametrize("style", [HIVE, {}], ids=["hive", "plain"])
-@pytest.mark.parametrize("root", ["a b", "é%41+$1", "x=y", "[a]{b}", "-x/y-"])
+@pytest.mark.parametrize(("root", "style"), each_choice(["a b", "é%41+$1", "x=y", "[a]{b}", "-x/y-"], STYLES))
 def test_partitions_below_odd_roots_are_pruned(spark, tmp_path, capsys, root, style):
     table = HandMadeTable(tmp_path / root, 9, "year", YEARS, style)
     prefix = "year=" if style else ""
@@ -259,8 +261,7 @@ def test_older_files_lack_columns_and_hold_narrower_types(spark, tmp_path, optio
     assert dict(load(spark, table, **{"as.of.instant": at(10), **options}).dtypes)["v"] == "int"
 
 
-@pytest.mark.parametrize("options", [{}, {"pyhudi.read.engine": "arrow"}], ids=["spark", "arrow"])
-@pytest.mark.parametrize("style", [{}, HIVE], ids=["plain", "hive"])
+@pytest.mark.parametrize(("style", "options"), each_choice(STYLES, ENGINES))
 def test_partition_columns_that_only_paths_hold(spark, tmp_path, options, style):
     own = pa.schema([("id", pa.string()), ("v", pa.int64())])
     drop = {"hoodie.datasource.write.drop.partition.columns": "true", **style}

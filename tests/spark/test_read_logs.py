@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.cases import each_choice, seldom
 from tests.rows import assert_same_rows
 from tests.spark_arrow import to_arrow
 from tests.tables import HandMadeTable, at
@@ -29,6 +30,8 @@ READ_OPTIMIZED = {"hoodie.datasource.query.type": "read_optimized"}
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 INCREMENTAL = {"hoodie.datasource.query.type": "incremental"}
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("w", pa.string())])
+STYLES = [pytest.param({}, id="plain"), pytest.param(HIVE, id="hive")]
+ENGINES = [pytest.param({}, id="spark"), pytest.param({"pyhudi.read.engine": "arrow"}, id="arrow")]
 
 
 def row(key: str, v: int, w: str = "base", p: str = "a") -> dict[str, object]:
@@ -68,9 +71,23 @@ def make(path, version: int = 9, properties: dict[str, str] = MOR, **more: objec
     return table
 
 
-@pytest.mark.parametrize("positions", [True, False], ids=["positions", "keys"])
-@pytest.mark.parametrize("data_format", ["avro", "parquet"])
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize(
+    ("version", "data_format", "positions"),
+    [
+        (6, "avro", False),
+        seldom((6, "parquet", False)),
+        seldom((6, "avro", True)),
+        seldom((6, "parquet", True)),
+        seldom((8, "avro", False)),
+        (8, "parquet", True),
+        seldom((8, "avro", True)),
+        seldom((8, "parquet", False)),
+        (9, "avro", True),
+        (9, "parquet", False),
+        seldom((9, "avro", False)),
+        seldom((9, "parquet", True)),
+    ],
+)
 def test_updates_inserts_and_deletes(spark, tmp_path, version, data_format, positions):
     table = make(tmp_path, version)
     how = {"base": 10, "positions": positions and version >= 8, "data_format": data_format}
@@ -202,19 +219,19 @@ def test_a_merger_of_the_user(spark, tmp_path, positions):
     assert load(spark, table, **READ_OPTIMIZED).count() == 12
 
 
-@pytest.mark.parametrize("style", [{}, HIVE], ids=["plain", "hive"])
-@pytest.mark.parametrize(
-    ("filter", "expected"),
-    [
-        ([("v", "=", 1)], ["k1", "m0"]),
-        ([("v", "=", 1), ("p", "=", "a")], ["k1"]),
-        ([("id", "in", ["k1", "k2", "m1"])], ["k1", "k2", "m1"]),
-        ([("_hoodie_record_key", "=", "k1")], ["k1"]),
-        ("v = 1 and w = 'log'", ["k1", "m0"]),
-        ("v > 1 and p = 'b'", ["m1", "m2"]),
-    ],
-)
-def test_filters_and_columns_of_a_scan(spark, tmp_path, style, filter, expected):
+FILTERS = {
+    "v": ([("v", "=", 1)], ["k1", "m0"]),
+    "v and p": ([("v", "=", 1), ("p", "=", "a")], ["k1"]),
+    "id": ([("id", "in", ["k1", "k2", "m1"])], ["k1", "k2", "m1"]),
+    "key": ([("_hoodie_record_key", "=", "k1")], ["k1"]),
+    "text": ("v = 1 and w = 'log'", ["k1", "m0"]),
+    "text with p": ("v > 1 and p = 'b'", ["m1", "m2"]),
+}
+
+
+@pytest.mark.parametrize(("name", "style"), each_choice(list(FILTERS), STYLES))
+def test_filters_and_columns_of_a_scan(spark, tmp_path, name, style):
+    filter, expected = FILTERS[name]
     table = make(tmp_path, properties={**MOR, **style})
     prefix = "p=" if style else ""
     logs = {(f"{prefix}a", "f1"): [row("k1", 1, "log")], (f"{prefix}b", "f2"): [row("m0", 1, "log", "b")]}
@@ -313,8 +330,7 @@ def test_a_pyarrow_expression_is_not_for_spark(spark, tmp_path):
         HudiTable.for_path(str(table.root)).scan(pc.field("v") > 1).to_spark(spark)
 
 
-@pytest.mark.parametrize("options", [{}, {"pyhudi.read.engine": "arrow"}], ids=["spark", "arrow"])
-@pytest.mark.parametrize("style", [{}, HIVE], ids=["plain", "hive"])
+@pytest.mark.parametrize(("style", "options"), each_choice(STYLES, ENGINES))
 def test_partition_columns_that_only_paths_hold(spark, tmp_path, options, style):
     own = pa.schema([("id", pa.string()), ("v", pa.int64())])
     drop = {"hoodie.datasource.write.drop.partition.columns": "true", **MOR, **style}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.cases import each_choice
 from tests.spark.model import frame, options, rows_of, tree
 
 from pyhudi import errors
@@ -68,8 +69,9 @@ def test_an_ordering_column_that_is_mistyped(spark: SparkSession, tmp_path: Path
     assert len(rows_of(tmp_path / "new")) == 1
 
 
-@pytest.mark.parametrize("bad", [None, ""])
-@pytest.mark.parametrize("operation", ["upsert", "insert", "delete", "insert_overwrite"])
+@pytest.mark.parametrize(
+    ("operation", "bad"), each_choice(["upsert", "insert", "delete", "insert_overwrite"], [None, ""])
+)
 def test_null_and_empty_keys(spark: SparkSession, table: Path, bad: str | None, operation: str) -> None:
     rows = frame(spark, [*ROWS, (bad, "p", 1, "x")])  # type: ignore[list-item]
     with unchanged(table, errors.RecordKeyError, "record key field 'id' is null or empty"):

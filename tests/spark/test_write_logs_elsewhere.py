@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.cases import each_choice
 from tests.spark.model import Model, Row, batch, frame
 from tests.spark.test_write_logs import merge_on_read
 from tests.unit.storage.s3_server import running_s3_server
@@ -32,7 +33,7 @@ class Place:
         return HudiTable.for_path(self.uri, self.options)
 
 
-@pytest.fixture(params=["orc", "s3"])
+@pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     if request.param == "orc":
         yield Place(str(tmp_path / "table"), {"hoodie.table.base.file.format": "ORC"}, "orc")
@@ -41,7 +42,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         yield Place(f"s3://{server.new_bucket()}/table", dict(server.options))
 
 
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize(("place", "version"), each_choice(["orc", "s3"], [9, 6]), indirect=["place"])
 def test_the_life_of_a_table(spark: SparkSession, place: Place, version: int) -> None:
     model = Model()
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.cases import seldom
 from tests.spark.model import Steps, batch, frame, options, rows_of
 
 from pyhudi.spark.write.dataframe_writer import write
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("version", [6, seldom(8), 9])
 def test_all_operations_one_after_the_other(spark: SparkSession, tmp_path: Path, version: int) -> None:
     more = {"hoodie__write__table__version": version}
     if version == 6:
@@ -65,7 +66,7 @@ def test_soft_deletes(spark: SparkSession, tmp_path: Path) -> None:
     assert [row[0] for row in rows_of(path)] == ["a"], "an older delete loses"
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("version", [6, seldom(8), 9])
 def test_deletes_by_a_marker(spark: SparkSession, tmp_path: Path, version: int) -> None:
     path = str(tmp_path / "table")
     plain = {

@@ -34,10 +34,17 @@ TABLE_TYPE = choice(
     aliases=(_WRITE + "storage.type", "hoodie.table.type"),
 )
 WRITE_TABLE_VERSION = int_choice(
-    "hoodie.write.table.version", 9, (6, 8, 9), "Format version of a new table. An existing table keeps its own."
+    "hoodie.write.table.version",
+    9,
+    (6, 8, 9),
+    "Format version of a new table, and of an existing one that has an earlier version. If it is not given, an "
+    "existing table keeps its own.",
 )
 AUTO_UPGRADE = flag(
-    "hoodie.write.auto.upgrade", True, "Whether a writer may upgrade an older table to its own version."
+    "hoodie.write.auto.upgrade",
+    True,
+    "Whether a writer may upgrade an older table to the version in hoodie.write.table.version. If it is given as true, "
+    "it upgrades the table also where that is not given.",
 )
 TIMELINE_TIMEZONE = choice(
     "hoodie.table.timeline.timezone",

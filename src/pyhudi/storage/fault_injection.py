@@ -25,7 +25,17 @@ from pyhudi.errors import StorageError
 from pyhudi.storage.storage_protocol import FileStat, Storage
 
 #: the operations that change something, in the names that :class:`Fault` takes
-WRITES = ("write", "create", "replace", "make_dirs", "delete", "delete_many", "delete_tree", "close_output")
+WRITES = (
+    "write",
+    "create",
+    "replace",
+    "make_dirs",
+    "set_modified",
+    "delete",
+    "delete_many",
+    "delete_tree",
+    "close_output",
+)
 
 
 class Killed(BaseException):
@@ -161,6 +171,10 @@ class FaultyStorage:
     def make_dirs(self, path: str) -> None:
         with self._operation("make_dirs", path):
             self.inner.make_dirs(path)
+
+    def set_modified(self, path: str, mtime_ms: int) -> None:
+        with self._operation("set_modified", path):
+            self.inner.set_modified(path, mtime_ms)
 
     def delete(self, path: str) -> bool:
         with self._operation("delete", path):

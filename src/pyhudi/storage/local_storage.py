@@ -221,6 +221,10 @@ class LocalStorage:
         with posix_files.errors(path):
             os.makedirs(self.local_path(path), exist_ok=True)
 
+    def set_modified(self, path: str, mtime_ms: int) -> None:
+        with posix_files.errors(path):
+            os.utime(self.local_path(path), ns=(mtime_ms * 1_000_000, mtime_ms * 1_000_000))
+
     # -- deleting --------------------------------------------------------------------------------------------------
 
     def delete(self, path: str) -> bool:

@@ -243,6 +243,9 @@ class ObjectStorage:
     def make_dirs(self, path: str) -> None:
         clean_path(path)
 
+    def set_modified(self, path: str, mtime_ms: int) -> None:  # noqa: ARG002
+        clean_path(path)
+
     # -- deleting --------------------------------------------------------------------------------------------------
 
     def delete(self, path: str) -> bool:

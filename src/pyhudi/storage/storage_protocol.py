@@ -83,6 +83,10 @@ class Storage(Protocol):
     def make_dirs(self, path: str) -> None:
         """Make an empty folder and its parents where a backend knows folders; nothing elsewhere."""
 
+    def set_modified(self, path: str, mtime_ms: int) -> None:
+        """Set the time of a file's last change (epoch milliseconds) where a backend lets that be set; nothing
+        elsewhere. ``NotFoundError``."""
+
     def delete(self, path: str) -> bool:
         """Delete a file; ``False`` when it was not there."""
 

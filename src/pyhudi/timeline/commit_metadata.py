@@ -19,6 +19,7 @@ from pyhudi.format.avro.container import is_container, load_schema, read_contain
 from pyhudi.storage import join_path
 from pyhudi.timeline.instant import Action, completed_action
 from pyhudi.timeline.jackson_json import pretty
+from pyhudi.timeline.write_stat_json import stats_by_partition
 
 NEW_FILE_GROUP = "null"
 """``prevCommit`` of a file that opens a new file group: the four letters, not a null."""
@@ -145,7 +146,9 @@ class CommitMetadata:
         """
         replaces = completed_action(action) == Action.REPLACE_COMMIT and self.replaced is not None
         record: dict[str, Any] = {
-            "partitionToWriteStats": self._stats_by_partition(_avro_stat if version >= 8 else _json_stat),
+            "partitionToWriteStats": self._stats_by_partition()
+            if version >= 8
+            else stats_by_partition(write_stats(self.stats), _JSON_FIELDS, _JSON_LOG_FIELDS),
             "compacted": self.compacted,
             "extraMetadata": dict(self.extra),
         }
@@ -159,10 +162,10 @@ class CommitMetadata:
         name = "HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata"
         return write_container(load_schema(f"{name}.v8-v9"), [record])
 
-    def _stats_by_partition(self, convert: Any) -> dict[str, list[dict[str, Any]]]:
+    def _stats_by_partition(self) -> dict[str, list[dict[str, Any]]]:
         result: dict[str, list[dict[str, Any]]] = {}
         for partition, rows in groupby(write_stats(self.stats).to_pylist(), key=lambda row: row["partitionPath"]):
-            result.setdefault(partition, []).extend(convert(row) for row in rows)
+            result.setdefault(partition, []).extend(_avro_stat(row) for row in rows)
         return result
 
     def _replaced_by_partition(self) -> dict[str, list[str]]:
@@ -249,12 +252,3 @@ def _avro_stat(row: dict[str, Any]) -> dict[str, Any]:
     if row["cdcStats"] is not None:
         row["cdcStats"] = dict(row["cdcStats"])
     return row
-
-
-def _json_stat(row: dict[str, Any]) -> dict[str, Any]:
-    row = _avro_stat(row)
-    stat = {name: row[name] for name in _JSON_FIELDS}
-    if row["logVersion"] is not None:
-        # a log append is another Java class with these fields on top; its column statistics are never filled
-        stat |= {name: row[name] for name in _JSON_LOG_FIELDS} | {"recordsStats": {"val": None}}
-    return stat

@@ -6,6 +6,7 @@ when empty. Plain form: no blanks at all.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import Any
@@ -15,20 +16,37 @@ _SHORT_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u00([01][0-9a-f])")
 
 def quote(text: str) -> str:
     """A JSON string: non-ASCII characters as they are, control characters with upper-case hex."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'  # nearly all texts; there are as many as files
     quoted = json.dumps(text, ensure_ascii=False)
     if "\\u00" in quoted:
         quoted = _SHORT_ESCAPE.sub(lambda m: f"{m[1]}\\u00{m[2].upper()}", quoted)
     return quoted
 
 
+class Printed(str):
+    """JSON text that is printed already, and stands in a value as it is."""
+
+    __slots__ = ()
+
+
+_name = functools.lru_cache(1024)(quote)
+
+
 def pretty(value: Any, indent: int = 0) -> str:
     """The pretty-printed form of dicts, lists, text, numbers, booleans and None; dict order is kept."""
+    if type(value) is int:
+        return str(value)
+    if value is None:
+        return "null"
     if isinstance(value, dict):
         if not value:
             return "{ }"
         pad = "  " * (indent + 1)
-        body = ",\n".join(f"{pad}{quote(str(name))} : {pretty(item, indent + 1)}" for name, item in value.items())
+        body = ",\n".join(f"{pad}{_name(str(name))} : {pretty(item, indent + 1)}" for name, item in value.items())
         return f"{{\n{body}\n{'  ' * indent}}}"
     if isinstance(value, (list, tuple)):
         return f"[ {', '.join(pretty(item, indent) for item in value)} ]" if value else "[ ]"
+    if isinstance(value, Printed):
+        return value
     return quote(value) if isinstance(value, str) else json.dumps(value)

@@ -9,7 +9,8 @@ finds the gate closed and takes its file back.
 A plan may be carried out more than once under its one instant, as attempts fail or are taken for dead. So every attempt
 has a gate of its own, and a claim says which of them the instant belongs to now.
 
-Gates and claims are small files in ``.hoodie/.aux``, a folder in which Apache Hudi looks for nothing of that name.
+Gates, claims and signs are small files in ``.hoodie/.aux``, a folder in which Apache Hudi looks for nothing of that
+name.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 GATES_FOLDER = ".hoodie/.aux/.writing"
 _CLAIM = ".claim"
+_BEGUN = "begun"
+_SIGN = ".publishing"
+_NO_GATES = (_CLAIM, _SIGN)
 _INSTANT = re.compile(r"[0-9]+")
 
 
@@ -61,42 +65,81 @@ class WriteGate:
 
 
 class Claim:
-    """Says which attempt at a plan its instant belongs to. To be asked and changed under the table's lock alone."""
+    """Says which attempt at a plan its instant belongs to. To be asked and changed under the table's lock alone.
+
+    An attempt that took the plan and died says nothing about who began to carry it out: the inflight file is this
+    library's only once the claim says so, too.
+    """
 
     def __init__(self, storage: Storage, instant: str, attempt: str = "") -> None:
         self._storage = storage
         self._path = f"{GATES_FOLDER}/{instant}{_CLAIM}"
         self._mine = attempt
+        self._last_rollback = ""
 
     def take(self, last_rollback: str = "") -> None:
         """Claim the instant for this attempt; ``last_rollback`` is the newest rollback on the timeline."""
-        self._storage.write(self._path, f"{self._mine}\n{last_rollback}".encode())
+        self._last_rollback = last_rollback
+        self._write()
+
+    def begin(self) -> None:
+        """Say that this attempt has created the inflight file."""
+        self._write(_BEGUN)
+
+    def _write(self, *more: str) -> None:
+        self._storage.write(self._path, "\n".join([self._mine, self._last_rollback, *more]).encode())
 
     def is_mine(self) -> bool:
         """Return True if no other attempt has taken it since."""
-        found = self._read()
-        return found is not None and found[0] == self._mine
+        return self._read()[:1] == [self._mine]
+
+    def is_there(self) -> bool:
+        """Return True if an attempt of this library has taken the instant."""
+        return bool(self._read())
 
     def last_rollback(self) -> str | None:
-        """Newest rollback at the time of the claim; None if there is no claim."""
+        """Newest rollback at the time of the claim; None if there is no claim, or its attempt never began."""
         found = self._read()
-        return None if found is None else found[1]
+        return found[1] if found[2:] == [_BEGUN] else None
 
-    def _read(self) -> tuple[str, str] | None:
+    def _read(self) -> list[str]:
+        """Attempt, newest rollback and `_BEGUN`; empty without a claim."""
         try:
-            attempt, _, last = self._storage.read(self._path).decode().partition("\n")
+            return self._storage.read(self._path).decode().split("\n")
         except NotFoundError:
-            return None
-        return attempt, last
+            return []
 
     def release(self) -> None:
         """Give up the claim; only its owner may do so."""
         self._storage.delete(self._path)
 
 
+class PublicationSign:
+    """Says that the publication of an instant has been sent, until its outcome is known.
+
+    A request whose answer is missing may take effect later, when others have published what conflicts with it, and
+    nobody looks any more. Whoever has the table's lock and finds the sign at a pending instant settles that first.
+    """
+
+    def __init__(self, storage: Storage, instant: str) -> None:
+        self._storage = storage
+        self._path = f"{GATES_FOLDER}/{instant}{_SIGN}"
+
+    def set(self) -> None:
+        """To be done right before the publication."""
+        self._storage.write(self._path, b"")
+
+    def is_set(self) -> bool:
+        return self._storage.exists(self._path)
+
+    def remove(self) -> None:
+        """To be done when the instant is completed, or its rollback is."""
+        self._storage.delete(self._path)
+
+
 def close_gates(storage: Storage, instant: str) -> None:
     """Close the gates of all attempts at an instant."""
-    storage.delete_many(path for path, its in _entries(storage) if its == instant and not path.endswith(_CLAIM))
+    storage.delete_many(path for path, its in _entries(storage) if its == instant and not path.endswith(_NO_GATES))
 
 
 def remove_gates(storage: Storage, instants: Iterable[str]) -> None:

@@ -52,7 +52,7 @@ def refuse_foreign(active: ActiveTimeline, entry: Instant, opts: Options, *, ask
     """
     if not _is_foreign(active, entry):
         return
-    if active.storage.exists(heartbeat.heartbeat_path(entry.requested)):
+    if _has_heartbeat(active, entry):
         refuse_while_alive(active.storage, entry, opts)
         return
     if asked_for:
@@ -74,8 +74,8 @@ def _taken_over_by(entry: Instant) -> str:
 
 
 def _is_foreign(active: ActiveTimeline, entry: Instant) -> bool:
-    """True if the attempt under way is not of this library: nobody here has claimed it, or it was rolled back and begun
-    anew since."""
+    """True if the attempt under way is not of this library: nobody here has claimed and begun it, or it was rolled back
+    and begun anew since."""
     seen = Claim(active.storage, entry.requested).last_rollback()
     if seen is None:
         return True
@@ -84,9 +84,23 @@ def _is_foreign(active: ActiveTimeline, entry: Instant) -> bool:
     return any(plan is not None and plan.instant == entry.requested for plan in plans)
 
 
-def _last_sign_of_life(active: ActiveTimeline, entry: Instant) -> int:
-    """Time at which the attempt was begun, or its last marker made: epoch milliseconds."""
+def _has_heartbeat(active: ActiveTimeline, entry: Instant) -> bool:
+    """True if the other program gives a heartbeat, or has given one. That of an attempt of this library which died
+    before it began stays, too, and says nothing of a program that began later and gives none."""
+    found = active.storage.stat(heartbeat.heartbeat_path(entry.requested))
+    if found is None or not Claim(active.storage, entry.requested).is_there():
+        return found is not None
+    return found.mtime_ms > _begun_at(active, entry)
+
+
+def _begun_at(active: ActiveTimeline, entry: Instant) -> int:
+    """Time at which the attempt was begun: epoch milliseconds."""
     inflight = active.in_state(entry, State.INFLIGHT)
     found = None if inflight is None else active.storage.stat(active.path(inflight))
+    return 0 if found is None else found.mtime_ms
+
+
+def _last_sign_of_life(active: ActiveTimeline, entry: Instant) -> int:
+    """Time at which the attempt was begun, or its last marker made: epoch milliseconds."""
     markers = active.storage.list(Markers(active.storage, entry.requested).folder, recursive=True)["mtime_ms"]
-    return max(pc.max(markers).as_py() or 0, 0 if found is None else found.mtime_ms)
+    return max(pc.max(markers).as_py() or 0, _begun_at(active, entry))

@@ -31,6 +31,7 @@ from pyhudi.transaction.conflict_resolution import find_change, find_later_compa
 from pyhudi.transaction.file_reconciliation import reconcile
 from pyhudi.transaction.foreign_plans import newest_rollback, refuse_foreign, refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.rollback import late_files
 from pyhudi.transaction.rollback.rollback_failed import failed_writes_policy, refuse_pending_restore
 from pyhudi.transaction.rollback_status import find_rollback
 from pyhudi.transaction.transaction import Transaction
@@ -123,6 +124,9 @@ class PlannedTransaction(Transaction):
     def _gate(self) -> WriteGate:
         return WriteGate(self.storage, self.instant, self._attempt)
 
+    def _begun(self) -> None:
+        self._claim.begin()
+
     def _tidy(self, metadata: CommitMetadata) -> None:
         """Nothing yet: another attempt bears the same instant, and only under the lock is it sure that what has markers
         is not of one that took over from this."""
@@ -136,6 +140,7 @@ class PlannedTransaction(Transaction):
         compaction comes too late when its logs are being compacted, a clustering when its file groups were changed."""
         _check_files(self.storage, self._entry, metadata.stats)
         reconcile(self.storage, self.instant, metadata)
+        late_files.delete_of_attempts(active, self.instant, metadata.named_files())
         if metadata.replaced is not None:
             return find_change(metadata.replaced, self.instant, self.timeline, active)
         if self.action != Action.LOG_COMPACTION:

@@ -39,7 +39,7 @@ from pyhudi.timeline.instant_generator import InstantGenerator, Slot
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.timeline.write_gate import WriteGate
+from pyhudi.timeline.write_gate import PublicationSign, WriteGate
 from pyhudi.transaction import schema_conflicts as column_rules
 from pyhudi.transaction.action_start import current_config, new_heartbeat
 from pyhudi.transaction.clustering_updates import allows_updates
@@ -56,6 +56,7 @@ from pyhudi.transaction.post_commit import (
     plan_metadata_services,
     run_metadata_services,
 )
+from pyhudi.transaction.rollback import late_files
 from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest, refuse_pending_restore
 from pyhudi.transaction.rollback_status import find_rollback, rolled_back
 from pyhudi.transaction.serializable_reads import ReadSet
@@ -107,7 +108,7 @@ class Transaction:
         self._published: Instant | None = None
         self._finished = False
         self._metadata_job: MetadataCompactionJob | None = None
-        self._begun = time.perf_counter()
+        self._start = time.perf_counter()
         self.timeline: Timeline
 
     @classmethod
@@ -191,6 +192,10 @@ class Transaction:
         return WriteGate(self.storage, self.instant)
 
     @property
+    def _sign(self) -> PublicationSign:
+        return PublicationSign(self.storage, self.instant)
+
+    @property
     def markers(self) -> Markers:
         """Markers, by which every data file of the write is announced before it is begun."""
         return Markers(self.storage, self.instant)
@@ -212,6 +217,10 @@ class Transaction:
             self._gate.open()  # whoever announces a rollback after the look closes it
             self._check_alive(self._active.reload(), State.REQUESTED)
             self._entry = self._active.to_inflight(self._entry, content)
+            self._begun()
+
+    def _begun(self) -> None:
+        """Called when the inflight file has been created; the lock is held."""
 
     def commit(
         self,
@@ -243,7 +252,7 @@ class Transaction:
         """
         if self._finished or self._entry.state is not State.INFLIGHT:
             raise TransactionError(f"{self._entry} cannot be committed: it must be inflight")
-        clock = [self._begun, time.perf_counter()]
+        clock = [self._start, time.perf_counter()]
         if self.action == Action.REPLACE_COMMIT and metadata.replaced is None:
             metadata = replace(metadata, replaced=REPLACED_SCHEMA.empty_table())
         self._gate.close()  # from now on tasks that were given up add nothing
@@ -300,6 +309,7 @@ class Transaction:
         with self._generator.reserve() as slot:
             active = self._active.reload()
             self._check_alive(active, State.INFLIGHT)
+            active = self._rollbacks.settle(active, self.instant)
             conflict = self._find_conflict(metadata, active)
             if conflict is None:
                 conflict = find_key_conflict(index, self.instant, self.timeline, active)
@@ -324,6 +334,10 @@ class Transaction:
                 # what comes after it is another table
                 self.config = detach_metadata_table(self.storage, self.config)
             completion = slot.take(newest(active)) if active.layout.version >= 2 else None
+            if active.timeline.start is None:  # it is the start from now on, and what is older counts
+                late_files.delete_before(active, self.instant)
+            if self._heartbeat is not None:  # else whoever begins next rolls this write back at once
+                self._sign.set()
             self._lock.ensure_held()
             done = self._publish(active, content, completion)
             if exclusively is not None:
@@ -366,15 +380,18 @@ class Transaction:
     def _check_published(self) -> None:
         """Check whether another process, unaware that the write is published, began to roll it back."""
         try:
-            rollback = find_rollback(self._active.reload(), self.timeline, self.instant)
+            rollback = self._find_rollback()
         except Exception as failure:
-            if self._lock.held:  # so nobody has begun
-                return
-            raise self._unknown(
-                f"the lock was lost meanwhile, and the timeline cannot be read ({failure})"
-            ) from failure
+            _log.warning("looking again for a rollback of %s: %s", self._entry, failure)
+            try:  # the lock tells nothing: somebody may have lost it and not know
+                rollback = self._find_rollback()
+            except Exception as again:
+                raise self._unknown(f"whether it is rolled back cannot be read ({again})") from again
         if rollback is not None:
             raise self._unknown(f"another writer, which took this one for dead, began to roll it back ({rollback})")
+
+    def _find_rollback(self) -> Instant | None:
+        return find_rollback(self._active.reload(), self.timeline, self.instant)
 
     def _unknown(self, why: str) -> CommitStateUnknownError:
         return CommitStateUnknownError(
@@ -433,7 +450,7 @@ class Transaction:
     def _last_steps(self) -> list[Callable[[], object]]:
         steps: list[Callable[[], object]] = [self._gate.close, self.markers.delete]
         if self._heartbeat is not None:
-            steps.append(self._heartbeat.stop)
+            steps += [self._sign.remove, self._heartbeat.stop]
         return steps
 
     def __enter__(self) -> Self:

@@ -180,7 +180,7 @@ def machine(name: str, rules_: MergeRules, version: int) -> Any:
     """The test of one merge mode."""
     kind = type(name, (FileGroup,), {"merging": rules_, "version": version})
     case = kind.TestCase
-    case.settings = settings(max_examples=examples(15), stateful_step_count=12)
+    case.settings = settings(max_examples=examples(8), stateful_step_count=12)
     return case
 
 

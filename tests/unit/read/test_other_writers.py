@@ -11,12 +11,14 @@ import pytest
 
 from pyhudi.config import Options
 from pyhudi.errors import FormatError
+from pyhudi.hudi_table import HudiTable
 from pyhudi.read.execute.local_reader import scan_table
 from pyhudi.read.query import Query
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.instant import Action
+from pyhudi.write.planning.existing_files import first_keys
 from tests.tables import HandMadeTable
 
 MOR = {"hoodie.table.type": "MERGE_ON_READ"}
@@ -159,3 +161,25 @@ def test_text_that_is_not_utf8_is_replaced(latin, positions) -> None:
     for condition in ([("w", "=", "caf\ufffd")], pc.field("w") == "caf\ufffd"):
         assert scan(latin, condition, pyhudi__read__invalid__text="replace").equals(found)
     assert scan(latin, [("id", "=", "y")], pyhudi__read__invalid__text="replace")["w"].to_pylist() == ["caf\ufffd"]
+
+
+def test_text_that_is_not_utf8_has_no_statistics(latin) -> None:
+    """So no filter leaves its file out by them, and nothing fails for want of them."""
+    options = {INVALID: "replace", "hoodie.metadata.index.column.stats.enable": "true"}
+    table = HudiTable.for_path(str(latin.root), options)
+    table.services.build_index("column_stats")
+    for condition in (None, [("w", "=", "caf\ufffd")], [("w", ">", "caf\ufffc")], [("w", "<", "caf\uffff")]):
+        found = table.scan(condition).to_arrow()
+        assert sorted(found["id"].to_pylist()) == ["x", "y", "z"]
+        assert found["w"].to_pylist() == ["caf\ufffd"] * 3
+
+
+@pytest.mark.parametrize("extension", ["parquet", "orc"])
+def test_keys_that_are_not_utf8_are_no_samples(tmp_path, extension) -> None:
+    schema = pa.schema([("id", pa.string()), ("p", pa.string())])
+    table = HandMadeTable(tmp_path / "t", schema=schema, extension=extension)
+    table.write(10, {("a", "f1"): [{"id": key, "p": "a"} for key in ("b\udce4d", "good", "fine")]})
+    table.write(20, {("a", "f2"): [{"id": "b\udce4d", "p": "a"}]})
+    paths = sorted(str(path.relative_to(table.root)) for path in (table.root / "a").glob(f"f*.{extension}"))
+    assert [first_keys(table.storage, path) for path in paths] == [["good", "fine"], []]
+    assert first_keys(table.storage, paths[0], 1) == ["good"]

@@ -31,6 +31,7 @@ from pyhudi.storage.fault_injection import Killed
 from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat
 from pyhudi.transaction.locks.file_system_lock import FileSystemBasedLockProvider
 from pyhudi.transaction.locks.lock_provider import LockProvider
+from pyhudi.transaction.locks.storage_based_lock import StorageBasedLockProvider
 
 
 class MemoryStorage:
@@ -38,7 +39,7 @@ class MemoryStorage:
 
     def __init__(self) -> None:
         self.files: dict[str, tuple[bytes, int, int]] = {}
-        self.late: list[tuple[str, bytes]] = []
+        self.late: list[tuple[str, bytes, str | None]] = []
         self._version = 0
 
     root = "memory://simulated"
@@ -97,6 +98,9 @@ class MemoryStorage:
     def make_dirs(self, path: str) -> None:
         pass
 
+    def set_modified(self, path: str, mtime_ms: int) -> None:
+        pass
+
     def delete(self, path: str) -> bool:
         return self.files.pop(path, None) is not None
 
@@ -118,15 +122,16 @@ class MemoryStorage:
 
     def arrive(self) -> None:
         """One late request arrives; it may be refused, and nobody hears of that."""
-        path, data = self.late.pop(0)
-        with contextlib.suppress(AlreadyExistsError):
-            self.create(path, data)
+        path, data, version = self.late.pop(0)
+        with contextlib.suppress(PreconditionFailedError):
+            self.replace(path, data, version)
 
 
 CHANGES = ("write", "create", "replace", "delete", "delete_many", "delete_tree", "open_output")
 FAULTS = ("killed before", "killed after", "refused", "unanswered", "lost answer", "sent twice", "late")
 """``refused``: not done, and said so. ``unanswered``: not done, no answer. ``lost answer``: done, no answer. ``sent
-twice``: done, and a create is answered that the file is there. ``late``: no answer, and a create is done later."""
+twice``: done, and a create or replacement is answered that it came too late. ``late``: no answer, and it is done
+later, if the file is then as it was."""
 
 
 @dataclass
@@ -167,7 +172,9 @@ class World:
         self.ages = self.random.random() < 0.5
         self.steals = self.random.random() < 0.3
         self.holder: SimulatedLock | None = None
-        self.lock_files = self.random.random() < 0.3
+        self.lock_kind = self.random.choices(("process", "file", "lease"), (4, 3, 3))[0]
+        self.leases: list[SimulatedLease] = []
+        self.clock_ms = time.time_ns() // 1_000_000
         self.owners: dict[str, Actor] = {}
         self.trace: list[str] = []
         self._over = threading.Semaphore(0)
@@ -189,6 +196,15 @@ class World:
             self.storage.arrive()
         if self.random.random() < self.restless:
             self.pause(actor)
+        if self.leases and self.random.random() < 0.02:
+            self._renew(actor)
+
+    def _renew(self, actor: Actor) -> None:
+        """What the thread does that keeps a lease, which no error ends."""
+        for lease in self.leases:
+            if lease._actor is actor and lease.held and not lease.is_busy:
+                with contextlib.suppress(StorageError, LockError):
+                    lease.renew()
 
     def pause(self, actor: Actor) -> None:
         """Let another one go on, if there is one that can; an actor may sleep for so long that it seems dead."""
@@ -283,9 +299,49 @@ class SimulatedLockFile(FileSystemBasedLockProvider):
         raise LockError("the lock is never given back")
 
 
+class SimulatedLease(StorageBasedLockProvider):
+    """The lock that is a lease. The world has its own clock: it stands still but when a lease runs out, of which nobody
+    else has the lock, or, in a world that ``steals``, anybody. Renewals come at any operation of who has it."""
+
+    def __init__(self, actor: Actor) -> None:
+        super().__init__(ActorStorage(actor), clock=lambda: actor.world.clock_ms)  # type: ignore[arg-type]
+        self._actor = actor
+        self.publishes = False
+        actor.world.owners[self._owner] = actor
+        actor.world.leases.append(self)
+
+    def _start_renewal(self) -> None: ...
+
+    @property
+    def is_busy(self) -> bool:
+        """True while it is asking the storage for something."""
+        return self._guard.locked()
+
+    def ensure_held(self) -> None:
+        super().ensure_held()
+        self.publishes = True
+
+    def release(self) -> None:
+        self.publishes = False
+        super().release()
+
+    def __enter__(self) -> SimulatedLease:
+        world = self._actor.world
+        for _ in range(10_000):
+            if self.try_acquire():
+                return self
+            alive = [lease for lease in world.leases if lease.held and not lease._actor.dead]
+            stolen = world.steals and not any(lease.publishes for lease in alive) and world.random.random() < 0.1
+            if not alive or stolen:
+                world.clock_ms += 400_000
+            world.pause(self._actor)
+        raise LockError("the lock is never given back")
+
+
 def make_lock(actor: Actor) -> LockProvider:
     """The lock of the world that the actor lives in."""
-    return SimulatedLockFile(actor) if actor.world.lock_files else SimulatedLock(actor)
+    kinds = {"process": SimulatedLock, "file": SimulatedLockFile, "lease": SimulatedLease}
+    return kinds[actor.world.lock_kind](actor)
 
 
 def is_of_the_dead(world: World, says: str) -> bool:
@@ -354,6 +410,8 @@ class ActorStorage:
                 operation()
                 if name == "create":
                     raise AlreadyExistsError(f"{path!r} exists already")
-            case "late" if name == "create":
-                self.inner.late.append((path, args[1]))
+                if name == "replace":
+                    raise PreconditionFailedError(f"{path!r} was changed")
+            case "late" if name in ("create", "replace"):
+                self.inner.late.append((path, args[1], args[2] if name == "replace" else None))
         raise UnansweredError(f"{name} {path!r} has no answer")

@@ -57,8 +57,8 @@ def add_metadata_table(storage: Storage) -> None:
 
 
 def client(storage: Storage) -> Any:
-    """What transactions need of a meta client."""
-    return SimpleNamespace(storage=storage, config=TableConfig.load(storage))
+    """What transactions and archival need of a meta client."""
+    return SimpleNamespace(storage=storage, config=TableConfig.load(storage), active_timeline=lambda: active(storage))
 
 
 def active(storage: Storage) -> ActiveTimeline:

@@ -16,7 +16,8 @@ from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.timeline import State
 from pyhudi.timeline.action_metadata import RollbackPlan
 from pyhudi.timeline.heartbeat import HEARTBEAT_FOLDER, heartbeat_path
-from pyhudi.transaction.commit_outcome import Committed
+from pyhudi.timeline.write_gate import GATES_FOLDER, PublicationSign
+from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, Write, active, check_clean, data_files, make_table
 
 COMPLETED = r"\d\.commit$"
@@ -251,6 +252,80 @@ class TestAPublicationWithoutAnswer:
             tx.commit(write.write_files(tx))
         check_clean(storage)
         assert not active(storage).timeline.writes()
+
+
+class TestAPublicationThatIsOnItsWay:
+    """Writer one is given no answer, and writer two, which began before, changes the same file groups."""
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_it_does_not_hide_a_later_commit(self, storage: Storage, when: str):
+        Write(("a",), file_ids={"a": "A"}, options=MULTI_WRITER).run(storage)
+        ids = {"a": "A"}
+        one, two = (Write(("a",), file_ids=ids, token=f"0-1-{n}", options=MULTI_WRITER) for n in (1, 2))
+        late = LateStorage(storage)
+        slow, fast = one.begin(late), two.begin(storage)
+        written = two.write_files(fast)
+        with pytest.raises(CommitStateUnknownError):
+            slow.commit(one.write_files(slow))
+        if when == "before":
+            late.arrive()
+            assert isinstance(fast.commit(written), Conflicted)
+        else:
+            assert isinstance(fast.commit(written), Committed)
+            assert slow.instant not in active(storage).timeline
+            late.arrive()
+        age_heartbeats(storage)
+        Write(("b",), options=MULTI_WRITER).run(storage)
+        check_clean(storage)
+        done = active(storage).timeline
+        assert done.is_completed(slow.instant) == (when == "before")
+        assert done.is_completed(fast.instant) == (when == "after")
+
+    def test_writers_that_wait_for_the_lock_are_left_alone(self, storage: Storage):
+        one, two = (Write(("a",), file_ids={"a": name}, options=MULTI_WRITER) for name in "AB")
+        first, second = one.begin(storage), two.begin(storage)
+        done = [one.write_files(first), two.write_files(second)]
+        assert isinstance(first.commit(done[0]), Committed)
+        assert isinstance(second.commit(done[1]), Committed)
+        check_clean(storage)
+
+    def test_its_sign_goes_with_its_rollback(self, storage: Storage):
+        with pytest.raises(CommitStateUnknownError):
+            Write(options=MULTI_WRITER).run(LateStorage(storage))
+        (instant,) = (i.requested for i in active(storage).timeline)
+        assert PublicationSign(storage, instant).is_set()
+        age_heartbeats(storage)
+        Write(options=MULTI_WRITER).run(storage)
+        assert storage.list(GATES_FOLDER).num_rows == 0
+
+
+class TestALookForARollbackThatFails:
+    """Somebody who has lost the lock and does not know may have announced a rollback: who has it cannot be sure."""
+
+    @pytest.mark.parametrize("failures", [1, 2])
+    def test_the_writer_says_what_it_knows(self, storage: Storage, failures: int):
+        write = Write()
+
+        class Blind(FaultyStorage):
+            left = -1
+
+            def create(self, path: str, data: bytes) -> None:
+                super().create(path, data)
+                if path.endswith(".commit"):
+                    self.left = failures
+
+            def list(self, path: str = "", *, recursive: bool = False) -> Any:
+                if self.left > 0:
+                    self.left -= 1
+                    raise UnansweredError(f"no answer to list {path!r}")
+                return super().list(path, recursive=recursive)
+
+        if failures == 1:
+            assert isinstance(write.run(Blind(storage)), Committed)
+        else:
+            with pytest.raises(CommitStateUnknownError, match="cannot be read"):
+                write.run(Blind(storage))
+        assert len(active(storage).timeline.completed().writes()) == 1
 
 
 @pytest.mark.parametrize("provider", ["", "FileSystemBasedLockProvider"])

@@ -21,8 +21,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyhudi.config import Options
 from pyhudi.errors import CommitStateUnknownError
 from pyhudi.format.file_names import base_file_name, log_file_name
+from pyhudi.format.log import scan_blocks
+from pyhudi.services.archival import table_archival
 from pyhudi.storage import join_path
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
@@ -31,13 +34,17 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, write_stats
 from pyhudi.timeline.action_metadata import RollbackPlan, decode_record, encode_record
 from pyhudi.timeline.heartbeat import Heartbeat
-from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import IOType
 from pyhudi.transaction import planned_transaction, transaction
 from pyhudi.transaction.commit_outcome import Committed
-from pyhudi.transaction.conflict_resolution import pending_clustering_groups, pending_compaction_groups
-from pyhudi.transaction.locks import file_system_lock
+from pyhudi.transaction.conflict_resolution import (
+    is_clustering,
+    pending_clustering_groups,
+    pending_compaction_groups,
+)
+from pyhudi.transaction.locks import file_system_lock, storage_based_lock
 from pyhudi.transaction.plan_basis import PlanBasis
 from pyhudi.transaction.planned_transaction import PlannedTransaction
 from pyhudi.transaction.rollback.rollback_failed import newest
@@ -59,6 +66,12 @@ from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, SCHEMA, active,
 
 PARTITION, GROUP = "p", "00000000-g-0"
 FIRST = "first"
+EARLY_ARCHIVAL = {
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
 _EXTRA = {"schema": SCHEMA}
 
 
@@ -78,14 +91,15 @@ class _Serial:
 
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for module in (transaction, planned_transaction):
+    for module in (transaction, planned_transaction, table_archival):
         monkeypatch.setattr(module, "make_lock_provider", lambda storage, _: make_lock(storage.actor))
     for module in (file_group_state, file_listing, planned_transaction):
         monkeypatch.setattr(module, "ThreadPoolExecutor", _Serial)
     clock = SimpleNamespace(sleep=lambda _: None, monotonic=time.monotonic)
     monkeypatch.setattr("pyhudi.storage.local_locks.time", clock)
     monkeypatch.setattr(Heartbeat, "start", Heartbeat.refresh)
-    monkeypatch.setattr(file_system_lock, "dead_holder", None)  # each schedule has its own dead
+    for module in (file_system_lock, storage_based_lock):  # each schedule has its own dead
+        monkeypatch.setattr(module, "dead_holder", None)
     threads = pa.cpu_count()
     pa.set_cpu_count(1)
     yield
@@ -109,16 +123,18 @@ def _view(client: Any, now: ActiveTimeline) -> FileSystemView:
 
 
 def rows_of(storage: Any, now: ActiveTimeline, paths: Sequence[str]) -> list[str]:
-    """The rows in files. The names of log files of version 6 do not say who wrote them; their blocks do."""
-    rows: list[str] = []
+    """The rows in files of a slice. The names of log files of version 6 do not say who wrote them; their blocks do, and
+    command blocks void those before them."""
+    found: list[tuple[str, list[str]]] = []
     for path in paths:
         data = storage.read(path)
-        if not data.startswith(b"{"):
-            continue  # a command block
-        content = json.loads(data)
-        if now.timeline.contains_or_before_start(content["instant"]):
-            rows += content["rows"]
-    return rows
+        if data.startswith(b"{"):
+            content = json.loads(data)
+            found.append((content["instant"], content["rows"]))
+            continue
+        voided = {block.target_instant for block in scan_blocks(data)}
+        found = [(instant, rows) for instant, rows in found if instant not in voided]
+    return [row for instant, rows in found if now.timeline.contains_or_before_start(instant) for row in rows]
 
 
 def paths_in(piece: dict[str, Any]) -> list[str]:
@@ -215,8 +231,17 @@ class Compaction:
     def __call__(self, storage: Any) -> Any:
         client = opened(storage)
         plans = client.active_timeline().timeline.pending().of_actions(Action.COMPACTION)
-        instant = plans.instants[0].requested if plans else self._plan(client)
-        now = client.active_timeline()
+        return self._run(client, plans.instants[0].requested if plans else self._plan(client))
+
+    def finish(self, storage: Any) -> None:
+        """Carry out the plan that is there."""
+        client = opened(storage)
+        for plan in client.active_timeline().timeline.pending().of_actions(Action.COMPACTION):
+            outcome = self._run(client, plan.requested, asked_for=True)
+            assert isinstance(outcome, Committed), outcome
+
+    def _run(self, client: Any, instant: str, *, asked_for: bool = False) -> Any:
+        storage, now = client.storage, client.active_timeline()
         entry = now.timeline.find(instant, Action.COMPACTION)
         if entry is None or entry.is_completed:
             return None
@@ -229,7 +254,9 @@ class Compaction:
             if name
         ]
         attempt = uuid.uuid4().hex[:8]
-        tx = PlannedTransaction.take_up(client, Action.COMPACTION, instant, "COMPACT", self.options, attempt)
+        tx = PlannedTransaction.take_up(
+            client, Action.COMPACTION, instant, "COMPACT", self.options, attempt, asked_for=asked_for
+        )
         if tx is None:
             return None
         with tx:
@@ -265,7 +292,34 @@ class Compaction:
         return instant
 
 
-class Clustering:
+def clustering_plans(client: Any) -> list[Instant]:
+    now = client.active_timeline()
+    return [i for i in now.timeline.pending() if is_clustering(now, i)]
+
+
+def plan_clustering(client: Any, options: dict[str, str]) -> tuple[Instant, dict[str, Any]]:
+    """A new plan to rewrite the file group, with the slice that it is of."""
+    lock = make_lock(client.storage.actor)
+    generator = InstantGenerator(client.storage, options, "UTC", lock=lock)
+    with generator.reserve() as slot:
+        now = client.active_timeline()
+        piece = slices_of(client, now)[0]
+        group = {"partitionPath": PARTITION, "fileId": piece["file_id"], "dataFilePath": "x", "deltaFilePaths": []}
+        record = {"operationType": "CLUSTER", "clusteringPlan": {"inputGroups": [{"slices": [group]}]}}
+        instant = slot.take(newest(now))
+        content = encode_record(Action.CLUSTERING, State.REQUESTED, record, client.config.version)
+        lock.ensure_held()
+        return now.create_requested(Action.CLUSTERING, instant, content), piece
+
+
+def replacement(piece: dict[str, Any], path: str) -> CommitMetadata:
+    """What the commit of a clustering says that made one file."""
+    stat = {"fileId": path.rpartition("/")[2].split("_")[0], "path": path, "partitionPath": PARTITION, "numWrites": 1}
+    replaced = pa.table([[PARTITION], [piece["file_id"]]], schema=REPLACED_SCHEMA)
+    return CommitMetadata("CLUSTER", write_stats([stat]), _EXTRA, replaced=replaced)
+
+
+class ForeignClustering:
     """Rewrites the file group into another one, as Apache Hudi does it: it rolls nothing back, and gives no sign."""
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -273,32 +327,60 @@ class Clustering:
 
     def __call__(self, storage: Any) -> Any:
         client = opened(storage)
-        lock = make_lock(storage.actor)
-        generator = InstantGenerator(storage, self.options, "UTC", lock=lock)
-        with generator.reserve() as slot:
-            now = client.active_timeline()
-            if now.timeline.pending().of_actions(Action.CLUSTERING, Action.REPLACE_COMMIT):
-                return None
-            piece = slices_of(client, now)[0]
-            rows = rows_of(storage, now, paths_in(piece))
-            group = {"partitionPath": PARTITION, "fileId": piece["file_id"], "dataFilePath": "x", "deltaFilePaths": []}
-            record = {"operationType": "CLUSTER", "clusteringPlan": {"inputGroups": [{"slices": [group]}]}}
-            instant = slot.take(newest(now))
-            content = encode_record(Action.CLUSTERING, State.REQUESTED, record, client.config.version)
-            lock.ensure_held()
-            entry = now.create_requested(Action.CLUSTERING, instant, content)
+        if clustering_plans(client):
+            return None
+        entry, piece = plan_clustering(client, self.options)
+        instant = entry.requested
+        now = client.active_timeline()
+        rows = rows_of(storage, now, paths_in(piece))
         entry = now.to_inflight(entry)
-        file_id = f"{uuid.uuid4().hex[:6]}-c-0"
-        path = join_path(PARTITION, base_file_name(file_id, "0-9-9", instant))
+        path = join_path(PARTITION, base_file_name(f"{uuid.uuid4().hex[:6]}-c-0", "0-9-9", instant))
         storage.write(path, content_of(instant, rows))
-        replaced = pa.table([[PARTITION], [piece["file_id"]]], schema=REPLACED_SCHEMA)
-        stat = {"fileId": file_id, "path": path, "partitionPath": PARTITION, "numWrites": 1}
-        metadata = CommitMetadata("CLUSTER", write_stats([stat]), _EXTRA, replaced=replaced)
-        with generator.reserve() as slot:
+        lock = make_lock(storage.actor)
+        with InstantGenerator(storage, self.options, "UTC", lock=lock).reserve() as slot:
             now = client.active_timeline()
             completion = slot.take(newest(now)) if now.layout.version >= 2 else None
+            content = replacement(piece, path).encode(client.config.version, Action.CLUSTERING)
             lock.ensure_held()
-            now.complete(entry, metadata.encode(client.config.version, Action.CLUSTERING), completion)
+            now.complete(entry, content, completion)
+        return None
+
+
+class Clustering:
+    """The same as this library does it: an attempt that died is rolled back, and whoever comes next tries again."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self.options = options
+
+    def __call__(self, storage: Any) -> Any:
+        client = opened(storage)
+        if not clustering_plans(client):
+            plan_clustering(client, self.options)
+        return self.finish(storage, asked_for=False)
+
+    def finish(self, storage: Any, *, asked_for: bool = True) -> Any:
+        """Carry out the plan that is there."""
+        client = opened(storage)
+        for plan in clustering_plans(client):
+            (group,) = pending_clustering_groups(client.active_timeline()).to_pylist()
+            attempt = uuid.uuid4().hex[:8]
+            tx = PlannedTransaction.take_up(
+                client, plan.action, plan.requested, "CLUSTER", self.options, attempt, asked_for=asked_for
+            )
+            if tx is None:
+                return None
+            with tx:
+                tx.to_inflight()
+                now = client.active_timeline()
+                piece = next((p for p in slices_of(client, now) if p["file_id"] == group["file_id"]), None)
+                if piece is None:  # it was replaced
+                    return None
+                rows = rows_of(client.storage, now, paths_in(piece))
+                name = base_file_name(f"{uuid.uuid4().hex[:6]}-c-0", new_token(), plan.requested)
+                announced = MarkedFile(storage, plan.requested, PARTITION, name, IOType.CREATE, attempt=attempt)
+                storage.write(announced.path, content_of(plan.requested, rows))
+                announced.check()
+                return tx.commit(replacement(piece, announced.path))
         return None
 
 
@@ -315,7 +397,7 @@ class Played:
 def play(seed: int) -> Played:
     """One schedule. Everything in it hangs on the seed, but for random names."""
     world = World(seed)
-    file_system_lock.dead_holder = functools.partial(is_of_the_dead, world)
+    file_system_lock.dead_holder = storage_based_lock.dead_holder = functools.partial(is_of_the_dead, world)
     random, storage = world.random, world.storage
     version = random.choice((6, 8, 9))
     logs = random.random() < 0.5
@@ -323,7 +405,7 @@ def play(seed: int) -> Played:
     options = random.choice((OPTIONS, MULTI_WRITER))
     kinds = ("update", "update", "insert") if logs else ("update", "insert", "overwrite")
     writers = [Writer(random.choice(kinds), name, options, logs=logs) for name in ("one", "two")]
-    service = Compaction(options) if logs else Clustering(options)
+    service = Compaction(options) if logs else random.choice((Clustering, ForeignClustering))(options)
     for name, work in (("one", writers[0]), ("two", writers[1]), ("service", service)):
         fault = (random.randint(1, 60), random.choice(FAULTS)) if random.random() < 0.6 else None
         world.actors.append(Actor(name, world, work, fault))
@@ -346,7 +428,7 @@ def play(seed: int) -> Played:
 def first_table(version: int, logs: bool) -> dict[str, tuple[bytes, int, int]]:
     """The files of a table with one row."""
     world = World(0)
-    world.lock_files = False
+    world.lock_kind = "process"
     make_table(world.storage, version, {"hoodie.table.type": "MERGE_ON_READ" if logs else "COPY_ON_WRITE"})
     world.storage.write(f"{PARTITION}/.hoodie_partition_metadata", b"")
     outcome = Writer("insert", FIRST, OPTIONS, logs=False)(ActorStorage(Actor("first", world, lambda _: None)))
@@ -383,14 +465,38 @@ def check(storage: MemoryStorage, writers: Sequence[Writer], outcomes: dict[str,
                 assert writer.row in rows, f"row {writer.row} is lost"
         elif not isinstance(outcome, CommitStateUnknownError) and outcome != "killed":
             assert writer.row not in rows, f"row {writer.row} is there although its write failed"
-    check_timeline(storage, now, frozenset(w.instant for w in writers if outcomes[w.row] == "killed"))
+    killed = frozenset(w.instant for w in writers if outcomes[w.row] == "killed")
+    left = check_timeline(storage, now, killed)
+    if left or now.timeline.pending():
+        archive(storage)
+        assert sorted(visible(storage)) == sorted(rows), f"rows are others when the start has moved on; left: {left}"
+        left = {path for path in left if path in storage.files}
+        assert not left or now.layout.version < 2 or stuck(storage), f"files that nobody ever deletes: {left}"
 
 
-def check_timeline(storage: MemoryStorage, now: ActiveTimeline, killed: frozenset[str]) -> None:
+def stuck(storage: MemoryStorage) -> bool:
+    """Whether a pending plan holds archival back."""
+    return bool(active(storage).timeline.pending())
+
+
+def archive(storage: MemoryStorage) -> None:
+    """Some writes later, when the service's plan has been carried out, all of that is archived."""
+    world = World(0)
+    world.lock_kind, world.storage = "process", storage
+    last = ActorStorage(Actor("last", world, lambda _: None))
+    Compaction(OPTIONS).finish(last)
+    Clustering(OPTIONS).finish(last)
+    for _ in range(3):
+        tidy_up(world)
+    table_archival.archive_table(opened(last), Options.parse(OPTIONS | EARLY_ARCHIVAL))
+
+
+def check_timeline(storage: MemoryStorage, now: ActiveTimeline, killed: frozenset[str]) -> set[str]:
     """Nothing is half done, nothing is done and undone, no file is missing and none is too many.
 
-    But for files of instants that were ``killed``: a writer that slept through its rollback, woke up, finished a data
-    file and died before it could look whether it is still wanted. No reader sees it, and nobody has heard of it.
+    But for files of instants that were ``killed``, which are returned: a writer that slept through its rollback, woke
+    up, finished a data file and died before it could look whether it is still wanted. No reader sees it until the start
+    of the timeline passes the instant, and archival deletes it before that.
     """
     left = [i for i in now.timeline.pending() if i.action not in (Action.COMPACTION, Action.CLUSTERING)]
     clusterings = {i.requested for i in left if i.action == Action.REPLACE_COMMIT}
@@ -411,6 +517,7 @@ def check_timeline(storage: MemoryStorage, now: ActiveTimeline, killed: frozense
     more = {path for path in files - named if not any(instant in path for instant in pending | (killed & undone))}
     if now.layout.version >= 2:
         assert not more, f"files that nobody names: {more}"
+    return {path for path in files - named if not any(instant in path for instant in pending)}
 
 
 SCHEDULES = examples(150)

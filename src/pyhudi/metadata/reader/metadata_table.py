@@ -5,6 +5,7 @@ Nothing is read before it is asked for, and of a partition only the blocks where
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,9 @@ _KEPT_KEYS = 64
 """Number of the table's partitions up to which lookup results are kept for the next plan."""
 Payloads = Iterable[str] | Mapping[str, Wanted]
 _Read = Callable[[HFileSource], pa.Table]
+
+_GROUP = re.compile(r"(?P<prefix>.+?)-(?P<number>\d{4,})(?:-\d+)?", re.ASCII)
+"""Name of a file group: what its partition is called, and its number."""
 
 
 class MetadataTable:
@@ -272,10 +276,11 @@ def _check_numbers(file_ids: list[str], folder: str) -> None:
     """File groups are numbered from 0 on; one that is missing would have its keys looked up elsewhere."""
     counts: dict[str, list[int]] = {}
     for file_id in file_ids:
-        parts = file_id.rsplit("-", 2)
-        if len(parts) != 3 or not parts[1].isdigit():
+        # ``files-0000-0``; until version 5 without the last number
+        found = _GROUP.fullmatch(file_id)
+        if found is None:
             raise FormatError(f"{folder} has a file group {file_id!r}, which is not named as metadata tables name them")
-        counts.setdefault(parts[0], []).append(int(parts[1]))
+        counts.setdefault(found["prefix"], []).append(int(found["number"]))
     for prefix, numbers in counts.items():
         if sorted(numbers) != list(range(len(numbers))):
             raise MetadataTableError(f"{folder} has only the file groups {sorted(numbers)} of {prefix}")

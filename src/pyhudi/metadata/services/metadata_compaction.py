@@ -106,8 +106,37 @@ def schedule(metadata_context: MetadataWriteContext, config: TableConfig) -> Met
     job = MetadataCompactionJob(storage, config.version, instant, block_view(active.timeline, config.version), slices)
     if config.version >= 8:  # before, nobody else can be at work while the lock is held
         heartbeat_of(job, metadata_context.opts).refresh()  # the thread starts with the work
-    begin(active, instant, Action.COMPACTION, encode_record(Action.COMPACTION, State.REQUESTED, *_plan(job)))
+    _begin(active, job)
     return job
+
+
+def compact_now(metadata_context: MetadataWriteContext, config: TableConfig) -> MetadataServiceResult:
+    """Merge all log files into base files, whether that is due or not. The caller holds the table's lock all the time.
+
+    Raises:
+        FormatError, MetadataTableError: files are damaged or missing.
+    """
+    active = metadata_context.own_timeline(config)
+    slices = _slices(metadata_context.storage, config, active)
+    if not slices:
+        return MetadataServiceResult(reason="there are no log files")
+    instant = _next_instant(metadata_context, config, active.timeline)
+    if instant is None or active.timeline.pending().of_actions(Action.COMPACTION).last is not None:
+        return MetadataServiceResult(reason="instants are pending")
+    view = block_view(active.timeline, config.version)
+    job = MetadataCompactionJob(metadata_context.storage, config.version, instant, view, slices)
+    _begin(active, job)
+    try:
+        stats, millis = merge(job)
+    except BaseException:
+        discard(metadata_context, config, job)
+        raise
+    return complete(metadata_context, config, job, stats, millis)
+
+
+def _begin(active: ActiveTimeline, job: MetadataCompactionJob) -> None:
+    content = encode_record(Action.COMPACTION, State.REQUESTED, *_plan(job))
+    begin(active, job.instant, Action.COMPACTION, content)
 
 
 def heartbeat_of(job: MetadataCompactionJob, opts: Any) -> Heartbeat:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError, NotFoundError
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.base_file.column_bounds import BoundsRecorder, bounds_type, parquet_bounds, unknown_columns
@@ -82,17 +83,19 @@ def log_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArra
     return recorder.finish()
 
 
-def rows_of_file(storage: Storage, path: str, kind: str, columns: pa.Schema) -> Iterator[pa.Table]:
+def rows_of_file(
+    storage: Storage, path: str, kind: str, columns: pa.Schema, invalid_text: InvalidText = InvalidText.FAIL
+) -> Iterator[pa.Table]:
     """The rows of a base file, or the records of a log file, also of those that were rolled back; with these columns
-    and types, null where the file does not have them.
+    and types, null where the file does not have them. ``invalid_text``: what becomes of text that is not UTF-8.
 
     Raises:
-        FormatError: the file is damaged.
+        FormatError: the file is damaged, or has text that is not UTF-8 and is refused.
         NotFoundError: it is gone.
         SchemaMismatchError: values cannot have the type.
     """
     with storage.open_input(path) as source:
-        for rows in _rows_in(source, path, kind, columns.names):
+        for rows in _rows_in(source, path, kind, columns.names, invalid_text):
             there = set(rows.schema.names)
             arrays = [
                 pa.chunked_array([convert(c, f.type, f.name) for c in _chunks(rows[f.name])], f.type)
@@ -103,14 +106,17 @@ def rows_of_file(storage: Storage, path: str, kind: str, columns: pa.Schema) -> 
             yield pa.Table.from_arrays(arrays, schema=columns)
 
 
-def _rows_in(source: Any, path: str, kind: str, names: list[str]) -> Iterator[pa.RecordBatch | pa.Table]:
+def _rows_in(
+    source: Any, path: str, kind: str, names: list[str], invalid_text: InvalidText
+) -> Iterator[pa.RecordBatch | pa.Table]:
     if kind == LOG:
         blocks = (block for block in scan_blocks(source) if block.type in DATA_BLOCKS)
-        yield from (decode_records(block, columns=names) for block in blocks)
+        yield from (decode_records(block, columns=names, invalid_text=invalid_text) for block in blocks)
     elif path.endswith(".orc"):
-        yield from orc.read_batches(source, names)
+        yield from orc.read_batches(source, names, invalid_text=invalid_text)
     else:
-        yield from parquet.read_batches(parquet.open_file(source, pre_buffer=False), names)
+        file = parquet.open_file(source, pre_buffer=False)
+        yield from parquet.read_batches(file, names, invalid_text=invalid_text)
 
 
 def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
@@ -120,7 +126,8 @@ def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
 def bounds_of_files(storage: Storage, files: pa.Table, columns: pa.Schema) -> pa.StructArray:
     """The bounds of many files (columns ``path`` and ``kind``), one row each; read on threads.
 
-    A file that is gone or damaged has none at all (null): it is for a query to complain of it.
+    A file that is gone or damaged, or has text that is not UTF-8, has none at all (null): it is for a query to complain
+    of it.
     """
 
     def look(row: tuple[str, str]) -> pa.StructArray:

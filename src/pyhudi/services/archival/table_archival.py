@@ -12,10 +12,12 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log import SmallFiles
 from pyhudi.timeline.archive.archiver import archive, can_archive, finish
+from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.rollback import late_files
 from pyhudi.transaction.rollback.rollback_failed import refuse_pending_restore
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ def archive_table(
         with phases("archive"):
             if found:
                 report_progress(progress, "archive instants", 0, len(found))
+                late_files.delete_before(active, _first_left(active, found))
                 block, merge = opts.get_typed(options.ARCHIVE_BATCH), opts.get_typed(options.TIMELINE_COMPACTION_BATCH)
                 small = _small_files(opts)
                 archive(storage, active, found, timezone=config.timezone, block=block, merge=merge, small=small)
@@ -84,3 +87,10 @@ def _small_files(opts: Options) -> SmallFiles | None:
         return None
     count, limit = opts.get_typed(options.ARCHIVE_MERGE_BATCH), opts.get_typed(options.ARCHIVE_MERGE_SMALL_LIMIT)
     return SmallFiles(count, limit)
+
+
+def _first_left(active: ActiveTimeline, archived: list[Instant]) -> str:
+    """The start of the timeline to come: what is older counts as archived, whether it ever was committed or not."""
+    gone = {i.requested for i in archived} | {i.requested for i in active.timeline.of_actions(Action.SAVEPOINT)}
+    left = (i.requested for i in active.timeline.completed().writes() if i.requested not in gone)
+    return min(left, default=archived[-1].requested)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from pyhudi.config import Options, options
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.base_file.column_bounds import leaf_type
 from pyhudi.metadata.file_groups.delta_files import GroupFiles, Stat
@@ -68,7 +69,9 @@ def first_records(
     """
     newest = pc.max(live["instant"]).as_py() or ""
     with refused_values(str(index.expression)):
-        (records,) = _records(spark, table.storage, table.config, live, [index], columns, newest, first=True)
+        (records,) = _records(
+            spark, table.storage, table.config, live, [index], columns, newest, first=True, opts=table.opts
+        )
     if records is None:
         raise UnsupportedTableError(
             f"{index.expression} is null in some rows: Apache Hudi cannot keep bloom filters of such values; build "
@@ -147,11 +150,13 @@ def _records(
     instant: str,
     *,
     first: bool = False,
+    opts: Options | None = None,
 ) -> list[Records | None]:
     """The records of indexes for files, index by index; None where there can be no bloom filters of its values."""
     if not files.num_rows:
         return [Records() for _ in indexes]
-    found = summaries(spark, storage, files, indexes, columns)
+    invalid_text = (opts or Options.parse({})).get_typed(options.READ_INVALID_TEXT)
+    found = summaries(spark, storage, files, indexes, columns, invalid_text)
     mine, logs_count = files.take(found["number"]), logs_stand_alone(config)
 
     def records(index: ExpressionIndex) -> Records | None:

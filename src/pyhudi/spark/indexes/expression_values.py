@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
+from pyhudi.config.enums import InvalidText
 from pyhudi.errors import ConfigError
 from pyhudi.format import bloom_filter
 from pyhudi.format.base_file.column_bounds import BoundsRecorder, bounds_type, flat_schema
@@ -101,7 +102,12 @@ _COLUMNS: Mapping[str, Callable[..., Column]] = {
 
 
 def summaries(
-    spark: SparkSession, storage: Storage, files: pa.Table, indexes: Sequence[ExpressionIndex], columns: pa.Schema
+    spark: SparkSession,
+    storage: Storage,
+    files: pa.Table,
+    indexes: Sequence[ExpressionIndex],
+    columns: pa.Schema,
+    invalid_text: InvalidText = InvalidText.FAIL,
 ) -> pa.Table:
     """Compute what indexes keep of each file: a column ``number``, the row of the file in ``files`` (``path`` and
     ``kind``), and for each index one of its name: the bounds of the values (as those of one column in
@@ -120,7 +126,7 @@ def summaries(
         prepare_worker()
         for batch in batches:
             for number, path, kind in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                for rows in rows_of_file(storage, path, kind, top):
+                for rows in rows_of_file(storage, path, kind, top, invalid_text):
                     numbers = pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
                     table = pa.Table.from_arrays([numbers, *rows.columns], schema=arrow_schema)
                     yield from table.combine_chunks().to_batches()

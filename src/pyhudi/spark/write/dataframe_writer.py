@@ -25,6 +25,8 @@ from pyhudi.services.inline_services import (
     cluster_after_commit,
     services_beside,
 )
+from pyhudi.services.upgrade.auto_upgrade import version_wanted
+from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_index
 from pyhudi.spark.keys.deduplication import batch_order
@@ -45,6 +47,7 @@ from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.version_support import WRITABLE_VERSIONS
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.write.planning.existing_files import check_not_bucketed, sample_keys
@@ -114,12 +117,27 @@ def write(
     if client is None:
         check_table_exists(storage.uri(), operation)
         refuse_nested_table(storage.root, opts)
+    if client is not None and not replaces:
+        client = _upgraded(df, client, opts, operation)
     fresh = client is None or replaces
     job = _prepare(df, storage, None if fresh else client, opts, operation)
     job = replace(job, extra=extra or {})
     if client is not None and replaces:
         return _with_record_index(job, overwrite_table(client, job))
     return _run_with_services(job)
+
+
+def _upgraded(df: DataFrame, client: TableMetaClient, opts: Options, operation: Operation) -> TableMetaClient:
+    """Upgrade the table if the write asks for it and could be done otherwise; returns the table as it is then."""
+    to = version_wanted(client.config, opts)
+    if to is None:
+        return client
+    if client.config.version in WRITABLE_VERSIONS:
+        _prepare(df, client.storage, client, opts, operation)
+    spark = df.sparkSession
+    own = client.config.validate_against(opts)
+    UpgradeDowngrade(client, own, spark_runner(spark), SparkFileStatsReader(spark)).run(to)
+    return client.reload()
 
 
 def _run_with_services(job: WriteJob) -> WriteResult:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyhudi.errors import TimelineError
+from pyhudi.errors import FormatError, TimelineError
 from pyhudi.format.avro.container import encode_record, load_schema, schema_json, with_java_strings
 from pyhudi.format.log import BlockType, Header
 from pyhudi.format.log.block_framing import Buffer, frame
@@ -20,9 +20,9 @@ from pyhudi.format.log.encoding.data_block_encoder import avro_content
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.archive.archived_timeline import (
     ARCHIVE_PREFIX,
+    archive_datums,
     archive_files,
     archive_number,
-    archive_records,
     completed_in_archive_file,
     last_of_archive_file,
 )
@@ -99,12 +99,33 @@ def add(
     for instant in instants:
         if instant.family not in ACTIONS:
             raise TimelineError(f"{instant} cannot be archived in layout 1; leave it on the active timeline")
-    schema = schema_json(with_java_strings(load_schema("HoodieArchivedMetaEntry.v6")))
     changed = _change_times(storage, active.layout, timezone)
     states = [state for instant in instants for state in reversed(active.states(instant))]
+    schema = _schema()
     records = [_record(active, state, schema, changed.get(active.path(state))) for state in states]
+    _write(storage, active.layout, schema, records, batch)
+
+
+def append(
+    storage: Storage, layout: Layout, entries: Iterable[tuple[Instant, bytes, str | None]], batch: int = BATCH
+) -> None:
+    """Add the state files of archived instants as one archive file: instant, content as of version 6, and the time at
+    which the state was reached.
+
+    Raises:
+        FormatError: the content of a state file cannot be parsed.
+    """
+    schema = _schema()
+    _write(storage, layout, schema, [_encoded(state, schema, changed, data) for state, data, changed in entries], batch)
+
+
+def _schema() -> str:
+    return schema_json(with_java_strings(load_schema("HoodieArchivedMetaEntry.v6")))
+
+
+def _write(storage: Storage, layout: Layout, schema: str, records: Sequence[bytes], batch: int) -> None:
     blocks = [part for at in range(0, len(records), batch) for part in _block(schema, records[at : at + batch])]
-    storage.create(_next_path(storage, active.layout), b"".join(blocks))
+    storage.create(_next_path(storage, layout), b"".join(blocks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +151,7 @@ def merge_small_files(storage: Storage, layout: Layout, small: SmallFiles, batch
     merged = found[: max(small.count, 2)]
     by_schema: dict[str, dict[bytes, None]] = {}
     for path in merged:
-        for schema, record in archive_records(storage, path):
+        for schema, record in archive_datums(storage, path):
             by_schema.setdefault(schema, {})[record] = None
     blocks: list[Buffer] = []
     for schema, records in by_schema.items():
@@ -149,7 +170,13 @@ def _change_times(storage: Storage, layout: Layout, timezone: str) -> dict[str, 
 
 def _record(active: ActiveTimeline, state: Instant, schema: str, changed: str | None) -> bytes:
     """The record of a state file."""
-    data = active.read(state)
+    try:
+        return _encoded(state, schema, changed, active.read(state))
+    except FormatError as e:
+        raise active.corrupt(state, e) from e
+
+
+def _encoded(state: Instant, schema: str, changed: str | None, data: bytes) -> bytes:
     entry = {
         "commitTime": state.requested,
         "actionType": state.action,
@@ -160,7 +187,7 @@ def _record(active: ActiveTimeline, state: Instant, schema: str, changed: str | 
     try:
         return encode_record(schema, entry | _payload(state, data))
     except (ValueError, TypeError, AttributeError) as e:
-        raise active.corrupt(state, e) from e
+        raise FormatError(str(e)) from e
 
 
 def _payload(state: Instant, data: bytes) -> dict[str, Any]:

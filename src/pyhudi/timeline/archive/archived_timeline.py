@@ -218,8 +218,9 @@ def last_of_archive_file(storage: Storage, path: str) -> str | None:
         return next((str(decode_avro(*datum)["commitTime"]) for datum in last), None)
 
 
-def archive_records(storage: Storage, path: str) -> Iterator[tuple[str, bytes]]:
-    """The records of an archive file of layout 1, with the schema of each; blocks that are cut off have none.
+def archive_datums(storage: Storage, path: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the records of an archive file of layout 1 as they are, with the schema of each; blocks that are cut off
+    have none.
 
     Raises:
         CorruptInstantError: it cannot be parsed.
@@ -228,9 +229,18 @@ def archive_records(storage: Storage, path: str) -> Iterator[tuple[str, bytes]]:
         yield from _archive_datums(storage.read(path))
 
 
-def _completed_records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
+def archive_records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
+    """Yield all records of an archive file of layout 1, one for each state file of an instant.
+
+    Raises:
+        CorruptInstantError: it cannot be parsed.
+    """
     with _archive_errors(storage, path):
-        yield from filter(_is_completed, starmap(decode_avro, _archive_datums(storage.read(path))))
+        yield from starmap(decode_avro, _archive_datums(storage.read(path)))
+
+
+def _completed_records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
+    return filter(is_completed_record, archive_records(storage, path))
 
 
 @contextmanager
@@ -254,24 +264,26 @@ def _archive_datums(data: bytes) -> Iterator[tuple[str, bytes]]:
                 yield schema, bytes(datum)
 
 
-def _is_completed(record: dict[str, Any]) -> bool:
+def is_completed_record(record: dict[str, Any]) -> bool:
+    """Return True for the record of a completed state."""
     # releases before 0.6 archived completed instants only and did not say so
     return (record.get("actionState") or State.COMPLETED) == State.COMPLETED
 
 
 def _archive_row(record: dict[str, Any], metadata: bool) -> dict[str, Any]:
     row = {"requested": record["commitTime"], "action": record["actionType"]}
-    return row | {"metadata": _archived_bytes(record)} if metadata else row
+    return row | {"metadata": archived_content(record)} if metadata else row
 
 
-def _archived_bytes(record: dict[str, Any]) -> bytes | None:
+def archived_content(record: dict[str, Any], version: int = 6) -> bytes | None:
+    """Return the content of the completed file of a record, made again as a table of the given version has it."""
     for name in _COMMIT_FIELDS:
         payload = record.get(name)
         if payload is not None and "partitionToWriteStats" in payload:
-            return commit_of_record(payload).encode(6, record["actionType"])
+            return commit_of_record(payload).encode(version, record["actionType"])
     for name, action in _RESULT_FIELDS.items():
         if record.get(name) is not None:
-            return write_container(load_schema(schema_name(action, State.COMPLETED, 6)), [record[name]])
+            return write_container(load_schema(schema_name(action, State.COMPLETED, version)), [record[name]])
     return None
 
 

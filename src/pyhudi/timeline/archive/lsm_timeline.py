@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 BATCH = 10
 """Files of a level that are merged into one of the next (``hoodie.timeline.compaction.batch.size``)."""
 _KEPT_MANIFESTS = 3
-_ROW_VERSION = 1
-FILE_SCHEMA = pa.schema(
+ROW_VERSION = 1
+LSM_SCHEMA = pa.schema(
     [
         ("instantTime", pa.string()),
         ("completionTime", pa.string()),
@@ -43,7 +43,8 @@ FILE_SCHEMA = pa.schema(
         pa.field("version", pa.int32(), nullable=False),
     ]
 )
-"""Columns of the files, as Apache Hudi's ``HoodieLSMTimelineInstant``."""
+"""Columns of the files; ``plan`` is the content of the requested file of a service, ``metadata`` that of the completed
+one."""
 _WITH_PLANS = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.CLEAN)
 _Files = list[dict[str, Any]]
 
@@ -69,10 +70,21 @@ def add(storage: Storage, active: ActiveTimeline, instants: Sequence[Instant]) -
         CorruptInstantError: the manifest of the archived timeline cannot be parsed.
         InstantNotFoundError: an instant has gone from the active timeline.
     """
-    layout = active.layout
-    rows = pa.Table.from_pylist([_row(active, i) for i in instants], schema=FILE_SCHEMA)
+    rows = pa.Table.from_pylist([_row(active, i) for i in instants], schema=LSM_SCHEMA)
+    append(storage, active.layout, [rows])
+
+
+def append(storage: Storage, layout: Layout, parts: Iterable[pa.Table]) -> None:
+    """Add archived instants (`LSM_SCHEMA`, each part sorted by instant and not empty): a file for each part, and one
+    manifest.
+
+    Raises:
+        CorruptInstantError: the manifest of the archived timeline cannot be parsed.
+    """
     files = manifest_files(storage, layout)
-    _publish(storage, layout, [*files, write_file(storage, layout, rows, 0)])
+    added = [write_file(storage, layout, rows, 0) for rows in parts]
+    if added:
+        _publish(storage, layout, [*files, *added])
 
 
 def tidy(storage: Storage, layout: Layout, batch: int = BATCH) -> None:
@@ -90,14 +102,14 @@ def _row(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
         "action": instant.action,
         "metadata": active.read(instant),
         "plan": active.read(requested) if requested is not None and planned else None,
-        "version": _ROW_VERSION,
+        "version": ROW_VERSION,
     }
 
 
 def write_file(storage: Storage, layout: Layout, rows: pa.Table, level: int) -> dict[str, Any]:
     """Write a file of a level; returns its entry of the manifest. ``rows`` are sorted by instant."""
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, FILE_SCHEMA, compression="gzip", store_schema=False) as writer:
+    with pq.ParquetWriter(sink, LSM_SCHEMA, compression="gzip", store_schema=False) as writer:
         writer.write_table(rows)
         writer.add_key_value_metadata(
             {"parquet.avro.schema": json.dumps(load_schema("HoodieLSMTimelineInstant")), "writer.model.name": "avro"}
@@ -127,7 +139,7 @@ def _merge_levels(storage: Storage, layout: Layout, batch: int) -> None:
             tables = []
             for name in merged:
                 with storage.open_input(f"{layout.history}/{name}") as source:
-                    tables.append(pq.read_table(source).select(FILE_SCHEMA.names).cast(FILE_SCHEMA))
+                    tables.append(pq.read_table(source).select(LSM_SCHEMA.names).cast(LSM_SCHEMA))
             rows = pa.concat_tables(tables).sort_by("instantTime")
             left = [file for file in files if file["fileName"] not in merged]
             _publish(storage, layout, [*left, write_file(storage, layout, rows, level + 1)])

@@ -139,11 +139,14 @@ class StorageBasedLockProvider(LockProvider):
             if not self._put(found[1] if found else None, expired=False):
                 return False
             self._ended.clear()
-            self._thread = threading.Thread(target=self._keep, name="pyhudi-lock-renewal", daemon=True)
-            self._thread.start()
+            self._start_renewal()
         if not self.held:  # the put took longer than the lease
             self.release()
         return self.held
+
+    def _start_renewal(self) -> None:
+        self._thread = threading.Thread(target=self._keep, name="pyhudi-lock-renewal", daemon=True)
+        self._thread.start()
 
     def _is_free(self, lease: Lease) -> bool:
         if lease.expired or lease.valid_until + CLOCK_DRIFT_MS <= self._clock():

@@ -23,6 +23,7 @@ from pyhudi.errors import (
     AlreadyExistsError,
     CorruptTableError,
     FormatError,
+    TimelineError,
     TransactionError,
     UnsupportedTableError,
 )
@@ -35,7 +36,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import Markers, marked_instants
-from pyhudi.timeline.write_gate import close_gates, gated_instants, remove_gates
+from pyhudi.timeline.write_gate import PublicationSign, close_gates, gated_instants, remove_gates
 from pyhudi.transaction.conflict_resolution import is_clustering
 from pyhudi.transaction.locks.lock_provider import has_several_writers
 from pyhudi.transaction.rollback.rollback_log_blocks import void_appends
@@ -126,7 +127,7 @@ class Rollbacks:
         for begun in active.timeline.pending().of_actions(Action.ROLLBACK):
             known = read_rollback_plan(active, begun)
             if known is not None and known.instant == target.requested:
-                return self._finish(active, begun, known)
+                return self._finish(active, begun, known, announced_for=target)
         kind = "completed" if target.is_completed else "failed"
         _log.warning("rolling back the %s %s %s of %s", kind, target.action, target.requested, self.storage.root)
         close_gates(self.storage, target.requested)  # before its files are gathered: no task may add to them
@@ -135,15 +136,28 @@ class Rollbacks:
             requested = active.create_requested(Action.ROLLBACK, slot.take(newest(active)), plan.encode())
         return self._finish(active, requested, plan, announced_for=target)
 
+    def settle(self, active: ActiveTimeline, instant: str) -> ActiveTimeline:
+        """Roll back pending instants, other than ``instant``, whose publication has been sent: its outcome is not
+        known, and it could take effect after what conflicts with it. Whoever has sent it has not the lock any more.
+
+        Returns:
+            The timeline as it is then.
+        """
+        others = [i for i in active.timeline.pending() if i.state is State.INFLIGHT and i.requested != instant]
+        sent = [i for i in others if PublicationSign(self.storage, i.requested).is_set()]
+        for entry in sent:
+            self.roll_back(active, entry)
+        return active.reload() if sent else active
+
     def _finish(
         self, active: ActiveTimeline, rollback: Instant, plan: RollbackPlan, *, announced_for: Instant | None = None
     ) -> Instant | None:
         """Do what a plan says; returns the completed rollback, or None if it is given up. ``announced_for``: the write
-        as it was when this process announced the rollback; None for the rollback of somebody else."""
+        as it was when this process asked for the rollback; None for the rollback of somebody else."""
         self._refuse_log_blocks(plan, rollback)
         begun = time.monotonic()
         active.refresh()  # whoever publishes the write from now on sees the rollback
-        target = active.timeline.find(plan.instant, plan.action)
+        target = active.timeline.find(plan.instant)  # a completed compaction or clustering has another action
         if rollback.state is State.REQUESTED:
             if _was_faster(target, rollback, announced_for):
                 _log.warning("the rollback %s is given up: %s was completed meanwhile", rollback.requested, target)
@@ -168,12 +182,13 @@ class Rollbacks:
         keeps_plan = plan.action not in _FORGOTTEN or (target is not None and is_clustering(active, target))
         with self.generator.reserve(locked=True) as slot:
             active.refresh()
-            _withdraw(active, active.timeline.find(plan.instant, plan.action))
+            _withdraw(active, active.timeline.find(plan.instant))
             if keeps_plan:
                 _revert_to_requested(active, plan)
             else:
                 active.delete_pending(plan.instant, plan.action)
             self.storage.delete(heartbeat.heartbeat_path(plan.instant))
+            PublicationSign(self.storage, plan.instant).remove()
             metadata = RollbackMetadata(
                 start=rollback.requested,
                 millis=int((time.monotonic() - begun) * 1000),
@@ -182,7 +197,7 @@ class Rollbacks:
                 partitions=self._outcome(plan, paths, commands),
             )
             completion = slot.take(newest(active)) if active.layout.version >= 2 else None
-            return active.complete(rollback, metadata.encode(), completion)
+            return _complete(active, rollback, metadata.encode(), completion)
 
     def _withdraw_late(self, active: ActiveTimeline) -> None:
         """Take away completed files that appeared when their writes had been rolled back: requests may take their time.
@@ -282,6 +297,17 @@ class Rollbacks:
         return heartbeat.HeartbeatPolicy.of(options).is_dead(self.storage, instant)
 
 
+def _complete(active: ActiveTimeline, rollback: Instant, content: bytes, completion: str | None) -> Instant:
+    """Complete a rollback, unless it is by now: what somebody sent who began it may have taken its time."""
+    try:
+        return active.complete(rollback, content, completion)
+    except (AlreadyExistsError, TimelineError):
+        done = next((i for i in active.reload().states(rollback) if i.is_completed), None)
+        if done is None:
+            raise
+        return done
+
+
 def _was_faster(target: Instant | None, rollback: Instant, announced_for: Instant | None) -> bool:
     """True if a write was completed before the rollback, announced and not begun with, could stop it. A rollback of
     somebody else may be meant for a completed write; then it is the later one. Layout 1 does not tell; there a rollback
@@ -316,7 +342,7 @@ def _void(files: list[Instant], rollback: Instant, *, forgets: bool) -> list[Ins
 
 def _revert_to_requested(active: ActiveTimeline, plan: RollbackPlan) -> None:
     """Revert a rolled-back attempt at a compaction or clustering to its plan, to be tried again."""
-    target = active.timeline.find(plan.instant, plan.action)
+    target = active.timeline.find(plan.instant)
     inflight = None if target is None else active.in_state(target, State.INFLIGHT)
     if inflight is not None:
         active.delete(inflight)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.enums import InvalidText
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.format.file_names import parse_names, split_paths
 from pyhudi.index.bucket_ids import bucket_numbers
@@ -190,15 +191,18 @@ def sample_keys(client: TableMetaClient) -> tuple[str, ...]:
         if not footer.num_rows:
             continue
         keys = first_keys(client.storage, path)
-        return (keys[0], keys[-1])
+        if keys:
+            return (keys[0], keys[-1])
     return ()
 
 
 def first_keys(storage: Storage, path: str, count: int | None = None) -> list[str]:
-    """The first record keys of a base file, at most ``count``; none if it has no rows."""
-    with open_base(storage, path) as base:
+    """The first record keys of a base file, at most ``count``, without those that are not UTF-8, which are no samples;
+    none if it has no others."""
+    with open_base(storage, path, InvalidText.REPLACE) as base:
         for batch in base.batches(_KEY_SCHEMA):
-            if batch.num_rows:
-                keys: list[str] = batch.column(RECORD_KEY).slice(0, count).to_pylist()
-                return keys
+            keys = batch.column(RECORD_KEY)
+            found: list[str] = keys.filter(pc.invert(pc.match_substring(keys, "\ufffd"))).slice(0, count).to_pylist()
+            if found:
+                return found
     return []

@@ -70,7 +70,7 @@ def _run(history: list[tuple[int, Version]], rules: ModelRules, partial: bool) -
 @pytest.mark.parametrize("partial", [False, True])
 @pytest.mark.parametrize("by_ordering", [False, True])
 @pytest.mark.parametrize("unchanged", [..., None])
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(history=histories)
 def test_folds_like_one_after_the_other(
     history: list[tuple[int, Version]], by_ordering: bool, unchanged: object, partial: bool

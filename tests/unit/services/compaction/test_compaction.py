@@ -32,6 +32,7 @@ from pyhudi.services.compaction.compaction_runner import compact_one, run_in_thr
 from pyhudi.services.compaction.compaction_schedule import schedule
 from pyhudi.services.inline_services import after_deltacommit
 from pyhudi.storage import Storage, open_storage
+from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
@@ -414,6 +415,88 @@ def test_an_attempt_here_that_another_program_took_up_is_that_program_s(mor: Mor
     with pytest.raises(BusyError, match="another program"):
         mor.table.services.run_compaction()
     assert mor.table.services.run_compaction(plan.instant)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_an_attempt_here_that_died_before_it_began_claims_nothing(mor: MorTable, several: bool) -> None:
+    """Ours died between its claim and its inflight file, and Apache Hudi carries the plan out: without a heartbeat of
+    its own, whatever ours has left."""
+    mode = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"} if several else {}
+    opts = Options.parse(mor.options | mode)
+    plan = mor.table.services.schedule_compaction()
+    dead = PlannedTransaction.take_up(mor.client, plan.action, plan.instant or "", "COMPACT", opts, "dead")
+    assert dead is not None
+    dead._leave_pending()
+    beat = mor.root / f".hoodie/.heartbeat/{plan.instant}"
+    assert beat.exists() == several
+    if several:
+        then = time.time() - 181
+        os.utime(beat, (then, then))
+    active = mor.client.active_timeline()
+    active.to_inflight(next(iter(active.timeline.pending().of_actions(Action.COMPACTION))))
+    before = mor.rows()
+    with pytest.raises(BusyError, match="another program"):
+        mor.table.services.run_compaction(options=mode)
+    assert mor.table.services.run_compaction(plan.instant, mode).instants == (plan.instant,)
+    assert mor.rows() == before
+
+
+@pytest.mark.parametrize("at", ["gate", "inflight", "claim"])
+def test_a_death_where_an_attempt_begins(mor: MorTable, at: str) -> None:
+    """What is surely of this library is taken up at once; what may be another program's only when it is asked for."""
+    plan = mor.table.services.schedule_compaction()
+    opts = Options.parse(mor.options)
+    where = {"gate": r"\.writing/\d+_dead$", "inflight": r"compaction\.inflight$", "claim": r"\.claim$"}[at]
+    faulty = FaultyStorage(
+        mor.client.storage, [Fault("writes", 2 if at == "claim" else 1, "after", Killed, path=where)]
+    )
+    client = TableMetaClient.open(faulty)
+    dead = PlannedTransaction.take_up(client, plan.action, plan.instant or "", "COMPACT", opts, "dead")
+    assert dead is not None
+    with pytest.raises(Killed):
+        dead.to_inflight()
+    before = mor.rows()
+    if at == "inflight":
+        with pytest.raises(BusyError, match="another program"):
+            mor.table.services.run_compaction()
+        assert mor.table.services.run_compaction(plan.instant)
+    else:
+        assert mor.table.services.run_compaction().instants == (plan.instant,)
+    assert mor.rows() == before
+
+
+def test_a_rollback_is_given_up_when_the_compaction_was_faster(mor: MorTable) -> None:
+    """Whoever announces it has lost the lock and does not know; the completed compaction has another action."""
+    plan = mor.table.services.schedule_compaction()
+    storage, opts = mor.client.storage, Options.parse(mor.options)
+    job = CompactionJob.of(PinnedTable.of(mor.client), plan, opts)
+    found = PlannedTransaction.take_up(
+        mor.client, plan.action, plan.instant or "", "COMPACT", opts, job.context.attempt
+    )
+    assert found is not None
+    tx = found
+    tx.to_inflight()
+    metadata = job.metadata(run_in_threads(job))
+    before = mor.rows()
+    active = mor.client.active_timeline()
+
+    class Sleepy(FaultyStorage):
+        def create(self, path: str, data: bytes) -> None:
+            if path.endswith("rollback.requested"):
+                done = active.timeline.find(tx.instant)
+                assert done is not None
+                completion = None if mor.version < 8 else tx.instant[:-3] + "999"
+                active.complete(done, metadata.encode(mor.version, plan.action), completion)
+            super().create(path, data)
+
+    slow = TableMetaClient.open(Sleepy(storage))
+    late = slow.active_timeline()
+    entry = next(iter(late.timeline.pending().of_actions(Action.COMPACTION)))
+    generator = InstantGenerator(slow.storage, mor.options)
+    with generator.lock:
+        assert Rollbacks(slow.storage, mor.version, generator).roll_back(late, entry) is None
+    assert mor.client.active_timeline().timeline.is_completed(tx.instant)
+    assert mor.rows() == before
 
 
 def test_a_write_does_not_fail_because_of_what_follows_it(mor: MorTable, caplog: pytest.LogCaptureFixture):

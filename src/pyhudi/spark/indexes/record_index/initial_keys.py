@@ -157,7 +157,8 @@ def _keys(
     parts = []
     alone = files.filter(pc.invert(logged))
     if alone.num_rows:
-        parts.append(file_keys(spark, table.storage, alone, groups, tasks))
+        invalid_text = opts.get_typed(options.READ_INVALID_TEXT)
+        parts.append(file_keys(spark, table.storage, alone, groups, tasks, invalid_text=invalid_text))
     if alone.num_rows < files.num_rows:
         found = table_schema(table)
         if found is None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.config.enums import InvalidText
 from pyhudi.format.file_names import LOG, parse_names, split_paths
 from pyhudi.format.log import DATA_BLOCKS, decode_records, scan_blocks
 from pyhudi.index.record_index_groups import NOWHERE, RecordGroups
@@ -46,11 +47,13 @@ def file_keys(
     tasks: int,
     *,
     since: str | None = None,
+    invalid_text: InvalidText = InvalidText.FAIL,
 ) -> DataFrame:
     """The keys that base files and log files hold (`FILE`, `GROUP`, `TASK`). Lazy.
 
     ``files`` have the columns path, partition and number, and maybe ``tail``: the number of last rows that are wanted
-    (null: all). ``since``: only rows that were written by this instant.
+    (null: all). ``since``: only rows that were written by this instant. ``invalid_text``: what becomes of keys that are
+    not UTF-8.
     """
     placement = np.array(placement_keys(tasks), dtype=np.int32)
 
@@ -58,7 +61,7 @@ def file_keys(
         prepare_worker()
         for batch in batches:
             for path, partition, number, tail in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                for keys in _keys_of(storage, path, since, tail):
+                for keys in _keys_of(storage, path, since, tail, invalid_text):
                     yield _numbered(keys, partition, number, groups, placement)
 
     if "tail" not in files.column_names:
@@ -67,16 +70,19 @@ def file_keys(
     return frame.repartition(max(1, min(files.num_rows, 4 * shuffles(spark)))).mapInArrow(read, _KEYS)
 
 
-def _keys_of(storage: Storage, path: str, since: str | None, tail: int | None) -> Iterator[pa.Array]:
+def _keys_of(
+    storage: Storage, path: str, since: str | None, tail: int | None, invalid_text: InvalidText
+) -> Iterator[pa.Array]:
     names = [RECORD_KEY, *([COMMIT_TIME] if since and tail is None else [])]
     if parse_names(split_paths(pa.array([path]))[1])["kind"][0].as_py() == LOG:
         with storage.open_input(path) as source:
             for block in scan_blocks(source):
                 if block.type in DATA_BLOCKS and (since is None or block.instant == since):
-                    yield decode_records(block, columns=[RECORD_KEY])[RECORD_KEY].combine_chunks()
+                    records = decode_records(block, columns=[RECORD_KEY], invalid_text=invalid_text)
+                    yield records[RECORD_KEY].combine_chunks()
         return
     schema = pa.schema([(name, pa.string()) for name in names])
-    with open_base(storage, path) as base:
+    with open_base(storage, path, invalid_text) as base:
         if tail is not None:
             yield from (rows.column(RECORD_KEY) for rows in base.last(schema, tail))
             return

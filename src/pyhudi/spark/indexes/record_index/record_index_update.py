@@ -106,13 +106,14 @@ def index_delta(
     partitions = pc.unique(changes.slices["partition"]).cast(pa.string())
     tasks = task_count(len(groups), spark)
     parts = []
+    read = partial(file_keys, invalid_text=opts.get_typed(options.READ_INVALID_TEXT))
     if files.num_rows:
-        parts.append(file_keys(spark, storage, files, groups, tasks, since=instant))
+        parts.append(read(spark, storage, files, groups, tasks, since=instant))
     if deleted is not None:
         parts.append(removed_keys(deleted, partitions, groups, tasks))
     if replaced.num_rows:
         numbers = removed_from(pc.index_in(replaced["partition"], value_set=partitions))
-        parts.append(file_keys(spark, storage, replaced.append_column("number", numbers), groups, tasks))
+        parts.append(read(spark, storage, replaced.append_column("number", numbers), groups, tasks))
     keys = parts[0]
     for part in parts[1:]:
         keys = keys.unionByName(part)

@@ -1,0 +1,40 @@
+"""Upgrades by writers: whether the options of a write ask for one (ADR 19)."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pyhudi.config import options
+
+if TYPE_CHECKING:
+    from pyhudi.config import Options
+    from pyhudi.table.config.table_config import TableConfig
+
+_log = logging.getLogger(__name__)
+
+
+def version_wanted(config: TableConfig, opts: Options) -> int | None:
+    """Return the version to which a write is to upgrade its table; None if it keeps its own.
+
+    A write upgrades if it says so: by a later version in `hoodie.write.table.version`, or by
+    `hoodie.write.auto.upgrade=true`, which means the latest one. With `hoodie.write.auto.upgrade=false` the table keeps
+    its version whatever the other option says, as in Apache Hudi.
+    """
+    named, automatic = opts.is_set(options.WRITE_TABLE_VERSION), opts.get_typed(options.AUTO_UPGRADE)
+    if not named and not (opts.is_set(options.AUTO_UPGRADE) and automatic):
+        return None
+    wanted = opts.get_typed(options.WRITE_TABLE_VERSION)
+    if wanted <= config.version:
+        return None
+    if not automatic:
+        _log.warning(
+            "%s=%d is ignored, as %s=false: table %r keeps version %d",
+            options.WRITE_TABLE_VERSION.key,
+            wanted,
+            options.AUTO_UPGRADE.key,
+            config.name,
+            config.version,
+        )
+        return None
+    return wanted

@@ -1,0 +1,100 @@
+"""Copies of a timeline in the layout of another table version, beside the one that counts until the table changes its
+version, and the removal of what no version needs any more.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from pyhudi.metadata.metadata_layout import metadata_layout
+from pyhudi.timeline.archive.archive_conversion import archive_to_log, archive_to_lsm
+from pyhudi.timeline.layout_conversion import (
+    ConvertedFile,
+    converted_content,
+    converted_files,
+    earliest_completion,
+)
+from pyhudi.timeline.timeline_layout import META_FOLDER, Layout
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.instant import Instant
+
+_THREADS = 8
+_SCHEMAS = f"{META_FOLDER}/.schema"
+
+
+def table_layout(version: int) -> Layout:
+    """The timeline layout that a table gets with a version, in the folders of Apache Hudi's defaults."""
+    return Layout.v1() if version < 8 else Layout.v2()
+
+
+def copy_timeline(
+    storage: Storage, active: ActiveTimeline, target: Layout, version: int, timezone: str, *, copied: bool
+) -> int:
+    """Copy a timeline and its archive into another layout; returns the number of files. What is there already is of an
+    attempt that died, or of an earlier version of the table, and counts for nothing. The lock is held, and nothing is
+    pending.
+
+    Raises:
+        CorruptInstantError: a file cannot be parsed.
+    """
+    remove_timeline(storage, target)
+    storage.make_dirs(target.folder)
+    storage.make_dirs(target.history)
+    files = converted_files(active, target, timezone, copied=copied)
+
+    def copy(file: ConvertedFile) -> None:
+        storage.write(file.path, converted_content(active, file.source, version))
+        if file.changed_ms is not None:
+            storage.set_modified(file.path, file.changed_ms)
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(copy, files))
+    if target.version >= 2:
+        archive_to_lsm(storage, active.layout, target)
+    else:
+        archive_to_log(storage, active.layout, target)
+    return len(files)
+
+
+def copy_schema_history(storage: Storage, source: Layout, target: Layout) -> None:
+    """Copy the history of the table's schemas, whose files are named like those of the timeline."""
+    for path, instant in _schemas(storage, source):
+        name = target.file_name(
+            instant.requested, instant.action, instant.state, earliest_completion(instant.requested)
+        )
+        storage.write(f"{_SCHEMAS}/{name}", storage.read(path))
+
+
+def _schemas(storage: Storage, layout: Layout) -> list[tuple[str, Instant]]:
+    """Files of the history of schemas that are named as in a layout."""
+    paths: list[str] = storage.list(_SCHEMAS)["path"].to_pylist()
+    parsed = [(path, layout.parse(path.rpartition("/")[2])) for path in paths]
+    done = [(path, i) for path, i in parsed if i is not None and i.is_completed]
+    return [(path, i) for path, i in done if (i.completion is not None) == (layout.version >= 2)]
+
+
+def remove_timeline(storage: Storage, layout: Layout) -> None:
+    """Delete the instant files of a layout that is not in use, and in layout 2 its history. Archives of layout 1 stay,
+    as Apache Hudi leaves them."""
+    if layout.version >= 2:
+        storage.delete_tree(layout.folder)
+        return
+    paths: list[str] = storage.list(layout.folder)["path"].to_pylist()
+    # pending files first: without them a completed one does not look like a write that failed
+    found = [path for path in paths if layout.parse(path.rpartition("/")[2]) is not None]
+    storage.delete_many(sorted(found, key=lambda path: (not path.endswith((".requested", "inflight")), path)))
+
+
+def remove_leftovers(storage: Storage, layout: Layout) -> None:
+    """Delete the timelines of the other layout, of the table and of its metadata table; ``layout`` is the table's."""
+    other = 6 if layout.version >= 2 else 8
+    if table_layout(other).folder != layout.folder:
+        remove_timeline(storage, table_layout(other))
+    remove_timeline(storage, metadata_layout(other))
+    kept = {instant.requested for _, instant in _schemas(storage, layout)}
+    old = [path for path, instant in _schemas(storage, table_layout(other)) if instant.requested in kept]
+    storage.delete_many(old)

@@ -1,0 +1,319 @@
+"""Upgrades and downgrades of tables, as Apache Hudi 1.2.0 does them, so that a death at any moment leaves the table in
+the one version or in the other.
+
+First the table is settled by services of the version that it has: failed writes are rolled back, log files compacted.
+Then, under the lock, all that the other version reads is written beside what this one reads, and one change of
+``hoodie.properties`` makes it count. What the version before has left is deleted last.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import FailedWritesPolicy, TableType
+from pyhudi.errors import BusyError
+from pyhudi.format.file_names import LOG
+from pyhudi.metadata.disable_metadata import PARTITIONS, PARTITIONS_INFLIGHT, detach_metadata_table
+from pyhudi.metadata.indexes.index_definitions import load_definitions, store_definitions
+from pyhudi.metadata.metadata_layout import FILES, metadata_layout, metadata_timeline
+from pyhudi.services.cleaning.cleaner import Cleaner
+from pyhudi.services.compaction.compaction_runner import Runner, run_pending
+from pyhudi.services.compaction.compaction_schedule import schedule
+from pyhudi.services.rollback import rebuild_metadata
+from pyhudi.services.service_result import Phases
+from pyhudi.services.upgrade import metadata_move
+from pyhudi.services.upgrade.preconditions import (
+    check_no_services,
+    check_nothing_lost,
+    check_target,
+    dropped_partitions,
+)
+from pyhudi.services.upgrade.table_properties import VERSION, changed_properties
+from pyhudi.services.upgrade.timeline_move import copy_schema_history, copy_timeline, remove_leftovers, table_layout
+from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.archive.archiver import finish
+from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.instant_generator import InstantGenerator
+from pyhudi.timeline.layout_conversion import was_copied
+from pyhudi.transaction.foreign_plans import refuse_while_alive
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
+from pyhudi.transaction.post_commit import metadata_write_context
+from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest
+
+if TYPE_CHECKING:
+    from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+    from pyhudi.table.meta_client import TableMetaClient
+
+_ATTEMPTS = 3
+"""How often writers may come in between before the table counts as busy."""
+_SETTLING = {
+    options.COMPACTION_STRATEGY.key: "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy"
+}
+_ONE_VERSION = {
+    options.CLEAN_POLICY.key: "KEEP_LATEST_FILE_VERSIONS",
+    options.CLEAN_FILE_VERSIONS_RETAINED.key: "1",
+    options.CLEAN_INCREMENTAL.key: "false",
+}
+_log = logging.getLogger("pyhudi.services")
+
+
+class UpgradeDowngrade:
+    """Changes the version of one table.
+
+    Args:
+        client: the table.
+        opts: options of locks, heartbeats, compaction and the metadata table.
+        runner: runs compactions.
+        stats_reader: reads files where the metadata table has to be built anew.
+        lossy: what the older version cannot have may go; see `pyhudi.services.upgrade.preconditions`.
+    """
+
+    def __init__(
+        self,
+        client: TableMetaClient,
+        opts: Options,
+        runner: Runner,
+        stats_reader: FileStatsReader,
+        *,
+        lossy: bool = False,
+    ) -> None:
+        self._client, self._opts, self._runner, self._stats_reader = client, opts, runner, stats_reader
+        self._storage, self._lossy = client.storage, lossy
+        lock = make_lock_provider(client.storage, opts)
+        self._generator = InstantGenerator(client.storage, opts, client.config.timezone, lock=lock)
+        self._phases = Phases()
+        self._instants = 0
+        self._dropped: list[str] = []
+
+    def plan(self, to: int, *, downgrade: bool = False) -> UpgradePlan:
+        """Return what `run` would do now; nothing is written.
+
+        Raises:
+            As `run`, but for the lock.
+        """
+        client = self._client.reload()
+        config = client.config
+        check_target(config, to, downgrade=downgrade)
+        active = client.active_timeline()
+        if to == config.version:
+            return UpgradePlan(to, to)
+        failed = self._check(config, active, to)
+        files = len([s for i in active.timeline for s in active.states(i)])
+        wanted = changed_properties(config.properties, to, self._opts.text(options.PARTITIONPATH_FIELD))
+        slices = _uncompacted(PinnedTable(self._storage, config, active)) if _is_compacted(config, to) else 0
+        return UpgradePlan(
+            config.version,
+            to,
+            tuple(sorted(i.requested for i in failed)),
+            slices,
+            files if (to < 8) != (config.version < 8) else 0,
+            tuple(dropped_partitions(self._storage, config, to)),
+            {k: v for k, v in wanted.items() if config.properties.get(k) != v},
+            tuple(sorted(set(config.properties) - set(wanted))),
+        )
+
+    def run(self, to: int, *, downgrade: bool = False) -> UpgradeResult:
+        """Take the table to another version. A run that died is gone on with by the next one.
+
+        Raises:
+            ConfigError: there is no such version, or it lies in the other direction.
+            UnsupportedTableError: the version cannot have what the table has.
+            TransactionError: a plan of a table service is pending.
+            BusyError: somebody is writing.
+            CorruptInstantError: a file of the timeline cannot be parsed.
+            LockError: the table's lock could not be taken.
+        """
+        config = self._client.config
+        start = config.version
+        check_target(config, to, downgrade=downgrade)
+        if start == to:
+            with self._generator.lock:
+                self._finish_earlier(TableConfig.load(self._storage))
+        if start < 6 <= to:
+            self._hop(6)
+        if to != start and (start >= 6 or to > 6):
+            self._hop(to)
+        millis, dropped = self._phases.millis, tuple(self._dropped)
+        result = UpgradeResult(start, to, self._storage.uri(), self._instants, dropped, millis)
+        if result:
+            _log.info("%s", result.line())
+        return result
+
+    # --- settling --------------------------------------------------------------------------------------------------
+
+    def _check(self, config: TableConfig, active: ActiveTimeline, to: int) -> list[Instant]:
+        """Refuse what cannot be done; returns the failed writes that are to be rolled back."""
+        check_nothing_lost(self._storage, config, active, to, lossy=self._lossy)
+        # of version 5, what failed is left to writers of version 6
+        rollbacks = Rollbacks(self._storage, config.version, self._generator)
+        policy = failed_writes_policy(self._opts)
+        if policy is FailedWritesPolicy.LAZY:
+            for instant in rollbacks.failed_writes(active, FailedWritesPolicy.EAGER, self._opts):
+                refuse_while_alive(self._storage, instant, self._opts)
+        failed = rollbacks.failed_writes(active, policy, self._opts)
+        run = [Action.COMPACTION] if _is_compacted(config, to) else []
+        run += [Action.CLEAN] if _is_cleaned(config, to) else []
+        check_no_services(active, self._storage.uri(), [i.requested for i in failed], run)
+        return failed
+
+    def _settle(self, to: int) -> None:
+        """Roll back failed writes and compact log files, by services of the version that the table has."""
+        with self._generator.lock:
+            config = self._finish_earlier(TableConfig.load(self._storage))
+            active = ActiveTimeline.load(self._storage, config.layout)
+            failed = self._check(config, active, to)
+            rollbacks = Rollbacks(self._storage, config.version, self._generator)
+            rollbacks.check(active, failed)
+            if config.version >= 6:
+                rollbacks.clean_up(active, failed, self._opts)
+        if config.version < 6 or not _is_compacted(config, to):
+            return
+        client, opts = self._client.reload(), self._opts.merged(_SETTLING)
+        run_pending(client, opts, self._runner)
+        plan = schedule(client, opts, to_run=True)
+        if plan.instant is not None:
+            run_pending(client, opts, self._runner, instant=plan.instant)
+        if _is_cleaned(config, to):
+            Cleaner(client.reload(), self._opts.merged(_ONE_VERSION), self._stats_reader, None).run()
+
+    def _is_settled(self, config: TableConfig, active: ActiveTimeline, to: int) -> bool:
+        if config.version < 6:
+            return True
+        if active.timeline.pending():
+            return False
+        if config.table_type is not TableType.MERGE_ON_READ:
+            return True
+        table = PinnedTable(self._storage, config, active)
+        if _is_cleaned(config, to):
+            return not pc.any(pc.equal(FileSystemView.load(table).files["kind"], LOG)).as_py()
+        return not _uncompacted(table)
+
+    # --- the change ------------------------------------------------------------------------------------------------
+
+    def _hop(self, to: int) -> None:
+        """Change the version once."""
+        for _ in range(_ATTEMPTS):
+            with self._phases("settle"):
+                self._settle(to)
+            with self._generator.lock:
+                config = TableConfig.load(self._storage)
+                active = ActiveTimeline.load(self._storage, config.layout)
+                if config.version == to:
+                    return
+                if self._is_settled(config, active, to):
+                    self._change(config, active, to)
+                    return
+        raise BusyError(
+            f"the table at {self._storage.root} is written all the time, so that its version cannot be changed; stop "
+            "the writers and try again"
+        )
+
+    def _finish_earlier(self, config: TableConfig) -> TableConfig:
+        """Put back what a run that died has taken out of use, and delete what it has left."""
+        active = ActiveTimeline.load(self._storage, config.layout)
+        config = metadata_move.put_back(self._storage, config, active)
+        remove_leftovers(self._storage, config.layout)
+        return config
+
+    def _change(self, config: TableConfig, active: ActiveTimeline, to: int) -> None:
+        storage, before = self._storage, config
+        moves = (to < 8) != (config.version < 8)
+        with self._phases("metadata"):
+            if config.version >= 6 and finish(storage, active):
+                active = active.reload()
+            copied = moves and active.layout.version < 2 and was_copied(active, config.timezone)
+            self._dropped = dropped_partitions(storage, config, to)
+            config = self._settled_metadata(config, active, anew=copied or config.version < 6)
+        with self._phases("timeline"):
+            own = metadata_timeline(storage, config.version) if FILES in config.metadata_partitions else None
+            if moves:
+                zone = config.timezone
+                count = copy_timeline(storage, active, table_layout(to), to, zone, copied=copied)
+                self._instants += count
+                copy_schema_history(storage, active.layout, table_layout(to))
+                if own is not None:
+                    copy_timeline(storage, own, metadata_layout(to), to, zone, copied=False)
+            if to >= 9 > config.version:
+                self._complete_definitions(config)
+        with self._phases("switch"):
+            partitions = config.properties.get(PARTITIONS, "")
+            if own is not None:
+                config = metadata_move.take_out_of_use(storage, config, active)
+                metadata_move.set_version(storage, to)
+                if moves and to < 8:
+                    self._add_empty_commits(active)
+            config = self._switch(config, to, partitions)
+        with self._phases("clean up"):
+            storage.delete(metadata_move.JOURNAL)
+            if to == 6:
+                self._delete_auxiliary_plans(config)
+            remove_leftovers(storage, config.layout)
+            if own is None:
+                client = self._client.with_config(config)
+                rebuild_metadata(client, self._opts, self._stats_reader, self._generator, before)
+
+    def _settled_metadata(self, config: TableConfig, active: ActiveTimeline, *, anew: bool) -> TableConfig:
+        if anew:
+            return detach_metadata_table(self._storage, config)
+        with self._generator.reserve(locked=True) as slot:
+            context = metadata_write_context(self._storage, self._opts, active, slot, self._stats_reader)
+            return metadata_move.settle_metadata(context, config, self._dropped)
+
+    def _switch(self, config: TableConfig, to: int, partitions: str) -> TableConfig:
+        """Give the table its version: from here on it has the other one."""
+        spec = self._opts.text(options.PARTITIONPATH_FIELD)
+
+        def change(properties: dict[str, str]) -> None:
+            found = changed_properties(properties, to, spec)
+            properties.clear()
+            properties.update(found)
+            if partitions:
+                properties[PARTITIONS] = partitions
+            properties.pop(PARTITIONS_INFLIGHT, None)
+
+        config = config.updated(self._storage, change=change)
+        assert config.properties[VERSION] == str(to)
+        return config
+
+    def _add_empty_commits(self, active: ActiveTimeline) -> None:
+        with self._generator.reserve(locked=True) as slot:
+            metadata_move.add_empty_commits(self._storage, active, slot.take(newest(active)))
+
+    def _complete_definitions(self, config: TableConfig) -> None:
+        """Say of indexes without a version that they have the first one, as later releases expect."""
+        definitions = load_definitions(self._storage, config)
+        named = {name: {**found, "version": found.get("version") or "V1"} for name, found in definitions.items()}
+        if named != definitions:
+            store_definitions(self._storage, config, named)
+
+    def _delete_auxiliary_plans(self, config: TableConfig) -> None:
+        """Delete the second copies of compaction plans that version 5 keeps."""
+        pending: Iterable[Instant] = ActiveTimeline.load(self._storage, config.layout).timeline.pending()
+        for instant in pending:
+            if instant.action == Action.COMPACTION:
+                self._storage.delete(f".hoodie/.aux/{instant.requested}.compaction.requested")
+
+
+def _is_compacted(config: TableConfig, to: int) -> bool:
+    """Whether log files are compacted first, as in Apache Hudi, which leaves version 5 alone on its way to 6."""
+    return config.table_type is TableType.MERGE_ON_READ and (config.version >= 6 or to > 6)
+
+
+def _is_cleaned(config: TableConfig, to: int) -> bool:
+    """Whether all log files have to go: by their names version 6 would take them for others' slices."""
+    return config.table_type is TableType.MERGE_ON_READ and to < 8 <= config.version
+
+
+def _uncompacted(table: PinnedTable) -> int:
+    """Return the number of current file slices that have log files."""
+    slices = FileSystemView.load(table).latest_slices()
+    return int(pc.sum(pc.greater(pc.list_value_length(slices["log_paths"]), 0)).as_py() or 0)

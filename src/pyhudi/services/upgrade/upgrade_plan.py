@@ -1,0 +1,72 @@
+"""Plans and results of upgrades and downgrades."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradePlan:
+    """What an upgrade or a downgrade does to a table.
+
+    Attributes:
+        version: version of the table.
+        to: version that it gets.
+        rolled_back: failed writes that are rolled back first, oldest first.
+        file_slices: file slices that are compacted first.
+        instants: instant files of the active timeline that are rewritten for the other timeline layout.
+        dropped_indexes: partitions of the metadata table that the version cannot have.
+        properties_set: table properties that are added or changed.
+        properties_removed: table properties that are taken away.
+    """
+
+    version: int
+    to: int
+    rolled_back: tuple[str, ...] = ()
+    file_slices: int = 0
+    instants: int = 0
+    dropped_indexes: tuple[str, ...] = ()
+    properties_set: Mapping[str, str] = field(default_factory=dict)
+    properties_removed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.version != self.to
+
+    def steps(self) -> list[str]:
+        """Return what is done, a sentence for each step."""
+        if not self:
+            return []
+        steps = []
+        if self.rolled_back:
+            steps.append(f"roll back failed writes: {', '.join(self.rolled_back)}")
+        if self.file_slices:
+            steps.append(f"compact {self.file_slices:,} file slices")
+        if self.dropped_indexes:
+            steps.append(f"drop from the metadata table: {', '.join(self.dropped_indexes)}")
+        if self.instants:
+            steps.append(f"rewrite {self.instants:,} timeline files and the archived timeline")
+        steps += [f"set {key}={value}" for key, value in sorted(self.properties_set.items())]
+        steps += [f"remove {key}" for key in self.properties_removed]
+        return steps
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeResult:
+    """What an upgrade or a downgrade did. ``millis``: milliseconds by phase."""
+
+    version: int
+    to: int
+    table: str = ""
+    instants: int = 0
+    dropped_indexes: tuple[str, ...] = ()
+    millis: Mapping[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.version != self.to
+
+    def line(self) -> str:
+        """Return the result as one line of ``key=value``."""
+        service = "downgrade" if self.to < self.version else "upgrade"
+        millis = "".join(f" {phase}_ms={ms}" for phase, ms in self.millis.items())
+        return f"service={service} table={self.table} from={self.version} to={self.to} files={self.instants}{millis}"

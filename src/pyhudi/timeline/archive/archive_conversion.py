@@ -1,0 +1,144 @@
+"""The archived timeline in the other layout, for upgrades and downgrades; docs/format/core.md, section 3.
+
+What is archived is copied, part by part, and never taken away here. Both directions can be repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import CorruptInstantError, FormatError
+from pyhudi.format.avro.container import load_schema, write_container
+from pyhudi.timeline.action_metadata import schema_name
+from pyhudi.timeline.archive import archive_log, lsm_timeline
+from pyhudi.timeline.archive.archived_timeline import (
+    archive_files,
+    archive_records,
+    archived_content,
+    is_completed_record,
+    read_history,
+)
+from pyhudi.timeline.commit_metadata import decode_commit
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State, completed_action
+from pyhudi.timeline.layout_conversion import earliest_completion
+
+if TYPE_CHECKING:
+    from pyhudi.storage import Storage
+    from pyhudi.timeline.timeline_layout import Layout
+
+_PART = 500
+"""Instants that are converted at a time."""
+_PLAN_FIELDS = {
+    "hoodieCompactionPlan": Action.COMPACTION,
+    "hoodieCleanerPlan": Action.CLEAN,
+    "hoodieRequestedReplaceMetadata": Action.REPLACE_COMMIT,
+}
+_PLANNED_AS = {Action.COMMIT: Action.COMPACTION, Action.DELTA_COMMIT: Action.LOG_COMPACTION}
+"""Actions of the plans of instants that are completed as another action."""
+_log = logging.getLogger(__name__)
+
+
+def archive_to_lsm(storage: Storage, source: Layout, target: Layout, merge: int = lsm_timeline.BATCH) -> None:
+    """Copy the archive of layout 1 into the (empty) one of layout 2.
+
+    Raises:
+        CorruptInstantError: an archive file cannot be parsed.
+    """
+    lsm_timeline.append(storage, target, _lsm_parts(storage, source))
+    lsm_timeline.tidy(storage, target, merge)
+
+
+def archive_to_log(storage: Storage, source: Layout, target: Layout, batch: int = archive_log.BATCH) -> None:
+    """Copy the archive of layout 2 into that of layout 1; what is there already stays and is not added again.
+
+    Restores and index builds are left out: layout 1 cannot archive them.
+
+    Raises:
+        CorruptInstantError: archive files cannot be parsed.
+    """
+    there = read_history(storage, target, metadata=False)
+    known = set(zip(there["requested"].to_pylist(), there["action"].to_pylist(), strict=True))
+    instants = sorted(set(read_history(storage, source, metadata=False)["requested"].to_pylist()))
+    after: str | None = None
+    for start in range(0, len(instants), _PART):
+        up_to = instants[min(start + _PART, len(instants)) - 1]
+        rows = read_history(storage, source, after=after, up_to=up_to).to_pylist()
+        after = up_to
+        missing = [row for row in rows if (row["requested"], row["action"]) not in known]
+        left_out = [row["requested"] for row in missing if row["action"] not in archive_log.ACTIONS]
+        if left_out:
+            _log.warning("not archived in the older form: %s", ", ".join(left_out))
+        entries = [e for row in missing if row["action"] in archive_log.ACTIONS for e in _log_entries(storage, row)]
+        if entries:
+            archive_log.append(storage, target, entries, batch)
+
+
+def _log_entries(storage: Storage, row: dict[str, Any]) -> Iterator[tuple[Instant, bytes, str | None]]:
+    requested, action, data = row["requested"], row["action"], row["metadata"] or b""
+    plan_action = _PLANNED_AS.get(action, action)
+    if row["plan"]:
+        yield Instant(requested, plan_action, State.REQUESTED, None, ""), row["plan"], requested
+    try:
+        content = decode_commit(data).encode(6, action) if action in WRITE_ACTIONS and data else data
+    except FormatError as e:
+        raise CorruptInstantError(
+            f"the archived {action} {requested} of {storage.root} cannot be parsed ({e}); restore the archive from a "
+            "backup"
+        ) from e
+    yield Instant(requested, action, State.COMPLETED, None, ""), content, row["completion"]
+
+
+def _lsm_parts(storage: Storage, source: Layout) -> Iterator[pa.Table]:
+    """The instants of the archive, each once, in parts that are sorted."""
+    plans: dict[tuple[str, str], bytes] = {}
+    seen: set[tuple[str, str]] = set()
+    rows: list[dict[str, Any]] = []
+    for path in archive_files(storage, source):
+        for record in archive_records(storage, path):
+            key = (record["commitTime"], completed_action(record["actionType"]))
+            if not is_completed_record(record):
+                plan = _plan(record)
+                if plan is not None:
+                    plans[key] = plan
+            elif key not in seen:
+                seen.add(key)
+                rows.append(_lsm_row(record, key[1], plans.pop(key, None)))
+            if len(rows) >= _PART:
+                yield _sorted(rows)
+                rows = []
+    if rows:
+        yield _sorted(rows)
+
+
+def _lsm_row(record: dict[str, Any], action: str, plan: bytes | None) -> dict[str, Any]:
+    requested = record["commitTime"]
+    return {
+        "instantTime": requested,
+        "completionTime": max(record.get("stateTransitionTime") or "", earliest_completion(requested)),
+        "action": action,
+        "metadata": archived_content(record, 8),
+        "plan": plan,
+        "version": lsm_timeline.ROW_VERSION,
+    }
+
+
+def _plan(record: dict[str, Any]) -> bytes | None:
+    """The content of the requested file of a service."""
+    if record.get("actionState") != State.REQUESTED:
+        return None
+    for name, action in _PLAN_FIELDS.items():
+        plan = record.get(name)
+        if plan is None or (action == Action.REPLACE_COMMIT and plan.get("clusteringPlan") is None):
+            continue
+        return write_container(load_schema(schema_name(action, State.REQUESTED, 8)), [plan])
+    return None
+
+
+def _sorted(rows: list[dict[str, Any]]) -> pa.Table:
+    table = pa.Table.from_pylist(rows, schema=lsm_timeline.LSM_SCHEMA)
+    return table.take(pc.sort_indices(table, [("instantTime", "ascending")]))

@@ -1,0 +1,105 @@
+"""Write stats as the JSON text of commits in layout 1, made by columns: a commit has one for each file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.timeline.jackson_json import Printed, pretty, quote
+
+_DEPTH = 2
+"""Of a stat in the text of a commit: below the commit and its partitions."""
+_ODD = r"[^ !#-\[\]-~]"
+"""Characters that JSON escapes, or that may take more than a byte."""
+_NO_RECORDS_STATS = pretty({"val": None}, _DEPTH + 1)
+
+
+def stats_by_partition(stats: pa.Table, fields: Sequence[str], log_fields: Sequence[str]) -> dict[str, Printed]:
+    """Return the arrays of stats by partition path, in the order in which partitions come first.
+
+    Args:
+        stats: write stats, as `pyhudi.timeline.commit_metadata.WRITE_STAT_SCHEMA`.
+        fields: columns that every stat has, in their order.
+        log_fields: those that follow where a log file was written, which ``logVersion`` tells.
+    """
+    if not stats.num_rows:
+        return {}
+    stats = stats.combine_chunks()
+    encoded = _chunk(stats["partitionPath"]).dictionary_encode()
+    order = pc.sort_indices(encoded.indices)
+    stats = stats.take(order).combine_chunks()
+    is_plan = pc.is_null(stats["path"])
+    of_plan = pc.if_else(is_plan, pa.scalar(None, pa.string()), stats["partitionPath"])
+    stats = stats.set_column(stats.column_names.index("partitionPath"), "partitionPath", of_plan)
+    texts = _objects(stats, fields, log_fields)
+    counts = np.bincount(encoded.indices.to_numpy(zero_copy_only=False), minlength=len(encoded.dictionary))
+    ends = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+    joined = pc.binary_join(pa.ListArray.from_arrays(ends, texts), ", ").to_pylist()
+    return {p: Printed(f"[ {text} ]") for p, text in zip(encoded.dictionary.to_pylist(), joined, strict=True)}
+
+
+def _objects(stats: pa.Table, fields: Sequence[str], log_fields: Sequence[str]) -> pa.Array:
+    pad, end = "  " * (_DEPTH + 1), "\n" + "  " * _DEPTH + "}"
+    parts: list[pa.Array | str] = []
+    for name in fields:
+        parts += [f"{',' if parts else '{'}\n{pad}{quote(name)} : ", _values(_chunk(stats[name]))]
+    is_log = _chunk(pc.is_valid(stats["logVersion"]))
+    if pc.any(is_log).as_py():
+        more: list[pa.Array | str] = []
+        for name in log_fields:
+            more += [f",\n{pad}{quote(name)} : ", _values(_chunk(stats[name]))]
+        more.append(f',\n{pad}"recordsStats" : {_NO_RECORDS_STATS}')
+        parts.append(pc.if_else(is_log, _joined(more), ""))
+    return _joined([*parts, end])
+
+
+def _values(column: pa.Array) -> pa.Array:
+    """The values of a column as JSON."""
+    if column.null_count == len(column):
+        return pa.repeat(pa.scalar("null"), len(column))
+    kind = column.type
+    if pa.types.is_integer(kind):
+        texts = column.cast(pa.string())
+    elif pa.types.is_string(kind):
+        texts = _quoted(column)
+    elif pa.types.is_list(kind):
+        texts = _lists(column)
+    elif pa.types.is_struct(kind):
+        texts = _structs(column)
+    else:  # change data, which few commits have
+        texts = pa.array([None if v is None else pretty(dict(v), _DEPTH + 1) for v in column.to_pylist()], pa.string())
+    return pc.fill_null(texts, "null")
+
+
+def _quoted(column: pa.Array) -> pa.Array:
+    if pc.any(pc.match_substring_regex(column, _ODD)).as_py():
+        return pa.array([None if text is None else quote(text) for text in column.to_pylist()], pa.string())
+    return pc.binary_join_element_wise('"', column, '"', "")
+
+
+def _lists(column: pa.Array) -> pa.Array:
+    quoted = pa.ListArray.from_arrays(column.offsets, _quoted(column.values), mask=pc.is_null(column))
+    joined = pc.binary_join_element_wise("[ ", pc.binary_join(quoted, ", "), " ]", "")
+    return pc.if_else(pc.equal(pc.list_value_length(column), 0), "[ ]", joined)
+
+
+def _structs(column: pa.Array) -> pa.Array:
+    pad, end = "  " * (_DEPTH + 2), "\n" + "  " * (_DEPTH + 1) + "}"
+    parts: list[pa.Array | str] = []
+    for at in range(column.type.num_fields):
+        name = column.type.field(at).name
+        value = pc.fill_null(pc.struct_field(column, [at]).cast(pa.string()), "null")
+        parts += [f"{',' if parts else '{'}\n{pad}{quote(name)} : ", value]
+    return pc.if_else(pc.is_valid(column), _joined([*parts, end]), pa.scalar(None, pa.string()))
+
+
+def _joined(parts: Sequence[pa.Array | str]) -> pa.Array:
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _chunk(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)

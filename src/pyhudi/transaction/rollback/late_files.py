@@ -1,0 +1,72 @@
+"""Files of rolled-back writes that appeared when their rollbacks were over.
+
+A task may sleep between its last look at the gate and its data file; meanwhile its write is taken for dead and rolled
+back; it wakes, writes the file, and dies before it can look again. No reader sees such a file while its instant is
+younger than the start of the timeline, or another attempt at its plan is pending. So it is deleted before either ends:
+the file had its marker before the gate was closed, so the plan of the rollback names it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest, decode_record
+from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.transaction.rollback.rollback_log_blocks import void_appends
+from pyhudi.transaction.rollback.rollback_plan import planned_paths
+from pyhudi.transaction.rollback_status import read_rollback_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+
+def delete_before(active: ActiveTimeline, start: str) -> None:
+    """Delete late files of rolled-back instants that are older than ``start``, which is going to be the first write of
+    the active timeline; late blocks in log files of version 6 are voided. The table's lock is held."""
+    for rollback, plan in _rollbacks(active):
+        if plan.instant >= start:
+            continue
+        done = active.timeline.find(plan.instant)
+        if done is not None and not done.is_completed:
+            continue
+        named = None if done is None else active.commit_metadata(done).named_files()
+        _delete(active, plan, named)
+        void_appends(active.storage, _not_voided(active, rollback, plan), rollback.requested, plan.instant)
+
+
+def delete_of_attempts(active: ActiveTimeline, instant: str, named: pa.Array) -> None:
+    """Delete late files of earlier attempts at a plan, before the one that has written ``named`` is published."""
+    for _, plan in _rollbacks(active):
+        if plan.instant == instant:
+            _delete(active, plan, named)
+
+
+def _rollbacks(active: ActiveTimeline) -> Iterator[tuple[Instant, RollbackPlan]]:
+    for rollback in active.timeline.completed().of_actions(Action.ROLLBACK):
+        plan = read_rollback_plan(active, rollback)
+        if plan is not None:
+            yield rollback, plan
+
+
+def _delete(active: ActiveTimeline, plan: RollbackPlan, named: pa.Array | None) -> None:
+    wanted = frozenset(() if named is None else named.to_pylist())
+    active.storage.delete_many(path for paths in planned_paths(plan).values() for path in paths if path not in wanted)
+
+
+def _not_voided(active: ActiveTimeline, rollback: Instant, plan: RollbackPlan) -> list[RollbackRequest]:
+    """The requests for which the rollback wrote no command block, as there was no log file then."""
+    asked = [request for request in plan.requests if request.log_blocks]
+    if not asked:
+        return []
+    record = decode_record(Action.ROLLBACK, State.COMPLETED, active.read_state(rollback, State.COMPLETED))
+    partitions = record["partitionMetadata"].values()
+    written = {name.rpartition("/")[2] for partition in partitions for name in partition["rollbackLogFiles"] or ()}
+    return [
+        request
+        for request in asked
+        if not any(name.startswith(f".{request.file_id}_{request.base_instant}.log.") for name in written)
+    ]

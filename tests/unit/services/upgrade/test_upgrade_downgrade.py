@@ -1,0 +1,292 @@
+"""Upgrades and downgrades on tables with log files, metadata table and archive: rows, history and refusals; deaths at
+every change of the storage."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyhudi.errors import BusyError, ConfigError, TransactionError, UnsupportedTableError
+from pyhudi.hudi_table import HudiTable
+from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.services.compaction.compaction_runner import run_in_threads
+from pyhudi.services.upgrade.metadata_move import JOURNAL
+from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
+from pyhudi.storage import Storage
+from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.instant import Action
+from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2
+from tests.cases import seldom
+from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
+from tests.unit.transaction.test_writer_death import opened
+
+OPTIONS = {
+    **FAST,
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.compact.max.delta.commits": "2",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+}
+
+
+class Tables(dict[int, Path]):
+    """Tables by version, made when they are asked for."""
+
+    def __init__(self, folder: Path, make: Callable[[MorTable], None]) -> None:
+        super().__init__()
+        self._folder, self._make = folder, make
+
+    def __missing__(self, version: int) -> Path:
+        mor = MorTable(self._folder / f"v{version}", version, options=OPTIONS)
+        self._make(mor)
+        return self.setdefault(version, mor.root)
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """Tables with a base, log files, a compaction, a clean, an archive and a metadata table."""
+
+    def make(mor: MorTable) -> None:
+        mor.load([row(f"{p}{n}", p, 0, "x") for p in FILE_IDS for n in range(3)])
+        for n in range(1, 5):
+            mor.delta([row("a0", "a", n, f"v{n}"), row(f"b{n % 3}", "b", n, f"w{n}")], [("a2", "a", n)] * (n == 4))
+            if n == 2:
+                mor.table.services.compact()
+        mor.table.services.clean()
+        assert mor.table.services.archive()
+
+    return Tables(tmp_path_factory.mktemp("grown"), make)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """Tables of two writes, the second of log files."""
+
+    def make(mor: MorTable) -> None:
+        mor.load([row(f"{p}0", p, 0, "x") for p in FILE_IDS])
+        mor.delta([row("a0", "a", 1, "v1")])
+
+    return Tables(tmp_path_factory.mktemp("small"), make)
+
+
+def copy_of(grown: Tables, version: int, tmp_path: Path) -> MorTable:
+    return MorTable(Path(shutil.copytree(grown[version], tmp_path / "t")), version, options=OPTIONS)
+
+
+def change(mor: MorTable, to: int) -> None:
+    services = mor.table.services
+    done = services.upgrade(to) if to > mor.version else services.downgrade(to, lossy=True)
+    assert (done.version, done.to) == (mor.version, to)
+    mor.version = to
+
+
+def history(mor: MorTable) -> dict[tuple[str, str], Any]:
+    return {(i["requested"], i["action"]): i["state"] for i in mor.table.history().to_pylist()}
+
+
+def check(mor: MorTable, rows: dict[str, Any], partitions: set[str], harmless: AbstractSet[str] = frozenset()) -> None:
+    """The rows are these, by the metadata table and by listing; nothing is pending; the metadata table is right."""
+    assert mor.client.config.version == mor.version
+    assert partitions <= set(mor.client.config.metadata_partitions)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert mor.rows() == rows
+    plain = {**OPTIONS, "hoodie.metadata.enable": "false"}
+    listed = HudiTable.for_path(str(mor.root), plain).scan(columns=["id", "p", "o", "v"]).to_arrow().to_pylist()
+    assert {r["id"]: r for r in listed} == rows
+    # the test's writer tells no sizes
+    assert not set(mor.table.validate_metadata()["problem"].to_pylist()) - {"of another size", *harmless}
+    assert not mor.client.active_timeline().timeline.pending()
+    own = LAYOUT_1 if mor.version < 8 else LAYOUT_2
+    other = LAYOUT_2 if mor.version < 8 else LAYOUT_1
+    assert mor.storage is not None
+    for folder in ("", ".hoodie/metadata/"):
+        names = [p.rpartition("/")[2] for p in mor.storage.list(f"{folder}{other.folder}")["path"].to_pylist()]
+        assert not [n for n in names if other.parse(n)]
+        names = [p.rpartition("/")[2] for p in mor.storage.list(f"{folder}{own.folder}")["path"].to_pylist()]
+        assert [n for n in names if own.parse(n)]
+
+
+@pytest.mark.parametrize(
+    "path", [(6, 8, 9, 8, 6, 9), (9, 6, 8), seldom(((6, 9, 6, 9),)), seldom(((8, 6),)), seldom(((8, 9, 6),))], ids=str
+)
+def test_rows_history_and_indexes_stay(grown: Tables, tmp_path: Path, path: tuple[int, ...]) -> None:
+    mor = copy_of(grown, path[0], tmp_path)
+    rows, before = mor.rows(), history(mor)
+    assert "a2" not in rows
+    for n, to in enumerate(path[1:]):
+        start, files = mor.version, mor.client.config.metadata_partitions
+        change(mor, to)
+        kept = {"files", "column_stats"} if "column_stats" in files and not (start == 9 > to) else {"files"}
+        check(mor, rows, kept)
+        after = history(mor)
+        assert before.items() <= after.items()
+        mor.delta([row("a1", "a", 100 + n, f"in {to}")])
+        rows |= {"a1": row("a1", "a", 100 + n, f"in {to}")}
+        assert mor.rows() == rows
+        before = history(mor)
+
+
+def acting(start: int, to: int) -> Callable[[Storage], None]:
+    def act(storage: Storage) -> None:
+        client = TableMetaClient.open(storage, OPTIONS)
+        opts = client.config.validate_against(client.options)
+        UpgradeDowngrade(client, opts, run_in_threads, LOCAL, lossy=True).run(to, downgrade=to < start)
+
+    return act
+
+
+def dying(folder: Path, act: Callable[[Storage], None], step: int) -> Iterator[tuple[Path, str]]:
+    """Copies of the table in which the act died after an operation that changes something, and that operation: after
+    every change of files that say which version there is, and after every ``step``-th other."""
+    probe = FaultyStorage(opened(Path(shutil.copytree(folder, folder.with_name("probe")))))
+    act(probe)
+    changes = [(name, path) for name, path in probe.operations if name in WRITES]
+    assert len(changes) > 20
+    for nth, (name, path) in enumerate(changes, 1):
+        if nth % step and not path.endswith(("hoodie.properties", "hoodie.properties.backup", "pyhudi_upgrade.json")):
+            continue
+        copy = Path(shutil.copytree(folder, folder.with_name("dead")))
+        with pytest.raises(Killed):
+            act(FaultyStorage(opened(copy), [Fault("writes", nth, "after", Killed)]))
+        yield copy, f"{name} {path}"
+        shutil.rmtree(copy)
+
+
+@pytest.mark.parametrize(
+    ("start", "to", "step"), [(6, 9, 7), (9, 6, 9), seldom((6, 8, 1)), seldom((8, 6, 1)), seldom((9, 8, 1))]
+)
+def test_deaths(small: Tables, tmp_path: Path, start: int, to: int, step: int) -> None:
+    """Whoever dies leaves a table that can be read, in the one version or the other, and the next run goes on."""
+    mor = copy_of(small, start, tmp_path)
+    rows, before = mor.rows(), set(history(mor))
+    versions = []
+    for root, where in dying(mor.root, acting(start, to), step):
+        dead = MorTable(root, start, options=OPTIONS)
+        versions.append(dead.client.config.version)
+        assert dead.rows() == rows, where
+        assert before <= set(history(dead)), where
+        services = dead.table.services
+        _ = services.upgrade(to) if to > start else services.downgrade(to, lossy=True)
+        dead.version = to
+        # in version 6 log files of compactions that were rolled back stay, and are of no use to anybody
+        check(dead, rows, {"files"}, {"not in the metadata table"} if start == 6 else set())
+        assert not dead.client.storage.exists(JOURNAL), where
+        assert before <= set(history(dead)), where
+    assert versions == sorted(versions, reverse=to < start)
+    assert set(versions) == {start, to}
+
+
+def test_a_metadata_table_is_put_back_unless_the_table_was_written_meanwhile(small: Tables, tmp_path: Path) -> None:
+    mor = copy_of(small, 6, tmp_path)
+    partitions = mor.client.config.metadata_partitions
+    seen = 0
+    for root, where in dying(mor.root, acting(6, 8), 1000):
+        dead = MorTable(root, 6, options=OPTIONS)
+        if dead.client.config.version != 6 or dead.client.config.metadata_partitions:
+            continue
+        seen += 1
+        if seen > 1:
+            unaware = MorTable(dead.root, 6, options={**OPTIONS, "hoodie.metadata.enable": "false"})
+            unaware.delta([row("b0", "b", 50, "unseen by the metadata table")])
+        dead.table.services.upgrade(8)
+        dead.version = 8
+        assert seen > 1 or dead.client.config.metadata_partitions == partitions, where
+        assert dead.rows()["b0"]["v"] == ("x" if seen == 1 else "unseen by the metadata table")
+    assert seen > 1
+
+
+def test_what_is_done_is_told_before(grown: Tables, tmp_path: Path) -> None:
+    mor = copy_of(grown, 6, tmp_path)
+    tx = mor.begin()
+    mor.write_logs(tx, [row("a0", "a", 50, "never")])
+    plan = mor.table.services.upgrade(9, dry_run=True)
+    assert plan.rolled_back == (tx.instant,)
+    assert plan.file_slices == 2
+    assert plan.properties_set["hoodie.table.version"] == "9"
+    assert plan.steps()[:2] == [f"roll back failed writes: {tx.instant}", "compact 2 file slices"]
+    assert mor.client.config.version == 6
+    assert mor.client.active_timeline().timeline.pending()
+    result = mor.table.services.upgrade(9)
+    assert result.line().startswith("service=upgrade ")
+    assert {k: mor.client.config.properties[k] for k in plan.properties_set} == dict(plan.properties_set)
+    assert not set(plan.properties_removed) & set(mor.client.config.properties)
+    assert not mor.table.services.upgrade(9)
+    assert not mor.table.services.upgrade(9, dry_run=True).steps()
+
+
+def test_refusals(grown: Tables, tmp_path: Path) -> None:
+    mor = copy_of(grown, 9, tmp_path)
+    services, before = mor.table.services, mor.client.config
+    with pytest.raises(ConfigError, match="no upgrade or downgrade to table version 7; allowed: 6, 8, 9"):
+        services.upgrade(7)
+    with pytest.raises(ConfigError, match=r"downgrade\(to=8\)"):
+        services.upgrade(8)
+    with pytest.raises(UnsupportedTableError, match="lossy=True"):
+        services.downgrade(6)
+    services.savepoint()
+    with pytest.raises(UnsupportedTableError, match=r"services.delete_savepoint\('2"):
+        services.downgrade(6, lossy=True)
+    services.delete_savepoint(services.savepoints()["instant"][0].as_py())
+    plan = services.schedule_log_compaction({"hoodie.log.compaction.blocks.threshold": "2"})
+    with pytest.raises(TransactionError, match=rf"{plan.instant} logcompaction requested is pending: run it"):
+        services.downgrade(8)
+    assert mor.client.config == before
+    services.run_log_compaction()
+    services.schedule_compaction()
+    change(mor, 8)
+    assert not mor.client.active_timeline().timeline.pending()
+    with pytest.raises(ConfigError, match=r"upgrade\(to=9\)"):
+        mor.table.services.downgrade(9)
+
+
+def test_a_writer_that_is_alive_is_left_alone(grown: Tables, tmp_path: Path) -> None:
+    several = {**OPTIONS, "hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+    mor = copy_of(grown, 6, tmp_path)
+    mor.options = several
+    tx = mor.begin()
+    with pytest.raises(BusyError, match="heartbeat is alive"):
+        mor.table.services.upgrade(8)
+    tx.abort()
+    change(mor, 8)
+
+
+@pytest.mark.parametrize(
+    ("properties", "what"),
+    [
+        ({"hoodie.table.ordering.fields": "o,v"}, "hoodie.table.ordering.fields=o,v"),
+        ({"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}, "hoodie.table.partial.update.mode=IGNORE_DEFAULTS"),
+        ({"hoodie.datasource.write.slash.separated.date.partitioning": "true"}, "slash.separated"),
+        ({"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": "my-own"}, "strategy.id=my-own"),
+    ],
+)
+def test_features_that_would_be_lost(tmp_path: Path, properties: dict[str, str], what: str) -> None:
+    mor = MorTable(tmp_path / "t", 9)
+    legacy = ("hoodie.table.legacy.payload.class",)
+    before = mor.client.config.updated(mor.client.storage, set=properties, remove=legacy)
+    with pytest.raises(UnsupportedTableError, match=what.replace(".", r"\.")):
+        mor.table.services.downgrade(6, lossy=True)
+    assert mor.client.config == before
+
+
+def test_times_of_a_table_that_was_copied_count_for_nothing(grown: Tables, tmp_path: Path) -> None:
+    """A copy gives all files one time; order and completion then follow the requests."""
+    mor = copy_of(grown, 6, tmp_path)
+    for path in (mor.root / ".hoodie").rglob("*"):
+        os.utime(path, (4_000_000_000, 4_000_000_000))
+    rows = mor.rows()
+    change(mor, 9)
+    done = mor.client.active_timeline().timeline.completed()
+    assert [i.requested for i in done.by_completion()] == sorted(i.requested for i in done)
+    assert all(i.completion is not None and i.completion < "2030" for i in done if i.action != Action.COMMIT)
+    check(mor, rows, {"files", "column_stats"})
