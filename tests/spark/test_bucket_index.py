@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyhudi.spark.write.bucket_column import with_bucket
+from pyhudi.spark.write.plans.bucket_column import with_bucket
 from pyspark.sql import SparkSession
 from tests.spark.model import Model, Row, by_event_time, frame, options, rows_of
 from tests.spark.model import batch as records
