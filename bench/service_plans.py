@@ -22,11 +22,11 @@ from tests.metadata_tables import attach, file_lists
 from bench.planning import SCHEMA
 from pyhudi.config import Options
 from pyhudi.hudi_table import HudiTable
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.services.cleaning.clean_planner import make_clean_plan
 from pyhudi.services.restore import plan_restore
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.markers import IOType, Markers

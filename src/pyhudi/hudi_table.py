@@ -16,7 +16,6 @@ from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError,
 from pyhudi.metadata.reader.validate_metadata import differences
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.inspect import Inspect, history
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.query_instants import QueryTime
 from pyhudi.read.result_table import ResultTable, as_html
 from pyhudi.read.schema.table_columns import table_schema
@@ -25,6 +24,7 @@ from pyhudi.scan import Scan
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.table_services import TableServices
 

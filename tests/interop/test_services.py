@@ -9,10 +9,10 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.cleaning.clean_planner import read_clean
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.instant import Action, Instant, State

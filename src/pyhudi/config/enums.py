@@ -176,7 +176,9 @@ class FailedWritesPolicy(StrEnum):
     """Time at which failed writes are rolled back."""
 
     EAGER = "EAGER"
+    """By the next write: there is one writer, so every pending write of another has failed."""
     LAZY = "LAZY"
+    """When the heartbeat of the write has stopped."""
     NEVER = "NEVER"
 
 

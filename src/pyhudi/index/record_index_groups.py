@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pyhudi.metadata.records.metadata_keys import data_partition_id, group_of, java_hash
+from pyhudi.metadata.records.metadata_keys import data_partition_id, group_of, java_hashes
 
 PREFIX = "record-index-"
 NOWHERE = -1
@@ -72,7 +72,7 @@ class RecordGroups:
         encoded = partitions.dictionary_encode()
         found = [self.spans.get(data_partition_id(path), (NOWHERE, 1)) for path in encoded.dictionary.to_pylist()]
         spans = np.array(found, np.int64).reshape(-1, 2)[encoded.indices.to_numpy(zero_copy_only=False)]
-        numbers: Index = (spans[:, 0] + np.abs(java_hash(keys).astype(np.int64)) % spans[:, 1]).astype(np.int32)
+        numbers: Index = (spans[:, 0] + np.abs(java_hashes(keys).astype(np.int64)) % spans[:, 1]).astype(np.int32)
         return numbers
 
 

@@ -23,14 +23,15 @@ from pyhudi.errors import QueryError
 from pyhudi.read.execute.commit_time_filter import CommitTimes
 from pyhudi.read.query import FIRST_BY_COMPLETION, Query
 from pyhudi.read.time_travel import first_pending_write, retained_from
-from pyhudi.read.written_files import Write, is_among, lost_files, written_files
+from pyhudi.read.written_files import Write, lost_files, written_files
+from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.table.pinned_table import PinnedTable
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 COMPACT = "COMPACT"
@@ -107,9 +108,9 @@ def _written_slices(
     partitions = sorted(pc.unique(written["partition"]).to_pylist())
     view = FileSystemView.load(table, partitions=partitions, compactions=_completed_after(active, query)[0])
     cut = {"completed_by": query.end} if query.by_completion else {"as_of": max(w.requested for w in writes)}
-    written = written.filter(pc.invert(is_among(written, view.replaced_groups(**cut))))
+    written = written.filter(pc.invert(in_groups(written, view.replaced_groups(**cut))))
     slices = view.latest_slices(**cut)
-    slices = slices.filter(is_among(slices, written))
+    slices = slices.filter(in_groups(slices, written))
     lost = lost_files(written, slices, view.completions if table.config.version >= FIRST_BY_COMPLETION else None)
     return lost or IncrementalSelection(slices, partitions)
 

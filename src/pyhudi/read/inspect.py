@@ -19,7 +19,7 @@ from pyhudi.timeline.instant import WRITE_ACTIONS, State
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.table.pinned_table import PinnedTable
 
 _READ_THREADS = 16
 

@@ -19,7 +19,6 @@ from pyhudi.keygen.partition_path_values import as_formatted, partition_fields
 from pyhudi.read.execute.merged_reader import ColumnNamesByInstant, slice_context
 from pyhudi.read.filter_hints import warn_of_path_texts
 from pyhudi.read.filters.row_filter import Filter, RowFilter
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.pruning.bucket_pruning import prune_buckets
 from pyhudi.read.pruning.file_pruner import FilePruner
 from pyhudi.read.pruning.partition_pruning import PathValue, path_values, prune_paths, told_by_paths
@@ -33,6 +32,7 @@ from pyhudi.read.table_files import TableFiles
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.table.config.key_generator_type import KeyGenType
+from pyhudi.table.pinned_table import PinnedTable
 
 
 def plan_scan(

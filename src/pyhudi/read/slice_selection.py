@@ -18,8 +18,8 @@ from pyhudi.read.time_travel import check_as_of
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
     from pyhudi.read.table_files import TableFiles
+    from pyhudi.table.pinned_table import PinnedTable
 
 Prune = Callable[[list[str]], list[str]]
 """Leaves out partitions, given by path, that cannot have rows of a query."""

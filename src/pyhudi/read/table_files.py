@@ -16,8 +16,8 @@ from pyhudi.metadata.reader.metadata_table import LOOKS, MetadataTable
 from pyhudi.table.view.file_listing import DATA_KINDS, list_files
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
     from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.table.pinned_table import PinnedTable
 
 _warned: set[str] = set()
 _guard = threading.Lock()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE, LOG, parse_names, split_paths
-from pyhudi.table.view.file_slicing import group_keys
+from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
 _READ_THREADS = 16
@@ -85,11 +85,6 @@ def lost_files(written: pa.Table, slices: pa.Table, completions: Callable[[pa.Ch
         return ""
     one = logs.slice(0, 1).to_pylist()[0]
     return f"log files of it are gone, among them those of {one['file_id']!r} in partition {one['partition']!r}"
-
-
-def is_among(table: pa.Table, groups: pa.Table) -> pa.Array:
-    """Return a mask of the rows of ``table`` whose (partition, file_id) is in ``groups``."""
-    return pc.is_in(group_keys(table), value_set=group_keys(groups))
 
 
 def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:

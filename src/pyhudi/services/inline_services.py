@@ -135,7 +135,7 @@ def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[
     if not wanted or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
         return ()
     results: list[CompactionResult] = []
-    try:
+    with _errors_after_commit("a service", opts):
         client = TableMetaClient.open(storage, opts)
         if client.config.table_type is not TableType.MERGE_ON_READ:
             return ()
@@ -145,17 +145,24 @@ def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[
             schedule(client, opts, only_if_due=True)
         if options.LOG_COMPACTION_INLINE in wanted:
             results.append(_run_all(client, opts, runner, is_log=True))
-    except Exception as error:  # of whatever does the work, too
-        if _is_set(options.FAIL_ON_INLINE_SERVICE_ERROR, opts):
-            error.add_note("the write before it is committed; do not run it again")
-            raise
-        _log.warning("the write is committed, but a service after it failed: %s", error)
     return tuple(result for result in results if result)
 
 
 def _is_set(option: Option[bool], opts: Options) -> bool:
     """Return whether a user has set an option to true, whatever its default is."""
     return opts.is_set(option) and opts.get_typed(option)
+
+
+@contextmanager
+def _errors_after_commit(what: str, opts: Options) -> Iterator[None]:
+    """Log the errors of a service that runs when the write is committed; raise them if a user asked for it."""
+    try:
+        yield
+    except Exception as error:  # of whatever does the work, too
+        if _is_set(options.FAIL_ON_INLINE_SERVICE_ERROR, opts):
+            error.add_note("the write before it is committed; do not run it again")
+            raise
+        _log.warning("the write is committed, but %s after it failed: %s", what, error)
 
 
 def cluster_after_commit(storage: Storage, opts: Options, runner: ClusteringRunner) -> ClusteringResult | None:
@@ -166,17 +173,12 @@ def cluster_after_commit(storage: Storage, opts: Options, runner: ClusteringRunn
     inline, planned = opts.get_typed(options.CLUSTERING_INLINE), opts.get_typed(options.CLUSTERING_SCHEDULE_INLINE)
     if not (inline or planned) or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
         return None
-    try:
+    with _errors_after_commit("clustering", opts):
         client = TableMetaClient.open(storage, opts)
         if inline:
             return run_all(client, opts, runner, only_if_due=True, leave_others=True)
         if not pending_clusterings(client.active_timeline()):
             schedule_clustering(client, opts, only_if_due=True)
-    except Exception as error:  # of whatever does the work, too
-        if _is_set(options.FAIL_ON_INLINE_SERVICE_ERROR, opts):
-            error.add_note("the write before it is committed; do not run it again")
-            raise
-        _log.warning("the write is committed, but clustering after it failed: %s", error)
     return None
 
 

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.config import Options
+from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import FormatError, InstantNotFoundError, TransactionError
 from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metrics.progress import Progress, report_progress
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.retained_history import check_not_cleaned
 from pyhudi.services.rollback import rebuild_metadata, refuse_savepoint, rollback_record
 from pyhudi.services.savepoint import completed_write
 from pyhudi.services.service_result import Phases, ServiceResult
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
@@ -27,7 +28,7 @@ from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.rollback.rollback_failed import FailedWrites, Rollbacks, newest
+from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
@@ -188,7 +189,7 @@ class Restorer:
         plan = plan_restore(PinnedTable(self._storage, config, active), to)
         rollbacks = Rollbacks(self._storage, config.version, self._generator)
         targets = [found for target in plan.targets if (found := active.timeline.find(*target)) is not None]
-        if FailedWrites.of(self._opts) is not FailedWrites.EAGER:
+        if failed_writes_policy(self._opts) is not FailedWritesPolicy.EAGER:
             for target in targets:
                 if target.state is State.INFLIGHT:
                     refuse_while_alive(self._storage, target, self._opts)

@@ -18,8 +18,8 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import Action
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
     from pyhudi.storage import Storage
+    from pyhudi.table.pinned_table import PinnedTable
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.instant import Instant
 

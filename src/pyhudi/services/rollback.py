@@ -6,13 +6,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
+from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import FormatError, InstantNotFoundError, TransactionError
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES
 from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.retained_history import check_not_cleaned
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
@@ -21,7 +22,7 @@ from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.post_commit import metadata_write_context
-from pyhudi.transaction.rollback.rollback_failed import FailedWrites, Rollbacks, refuse_pending_restore
+from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, refuse_pending_restore
 
 if TYPE_CHECKING:
     from typing import Any
@@ -69,7 +70,7 @@ def roll_back(
             refuse_savepoint(active, target)
             if target.is_completed:
                 _check_last(PinnedTable(storage, config, active), target)
-            elif FailedWrites.of(opts) is not FailedWrites.EAGER:
+            elif failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
                 refuse_while_alive(storage, target, opts)
             rollbacks.check(active, [target])
         with phases("rollback"):

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options
 from pyhudi.errors import AlreadyExistsError, FormatError, InstantNotFoundError, TransactionError
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.cleaning.clean_planner import LastClean, pending_cleans
 from pyhudi.services.retained_history import check_not_cleaned, slices_at
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.table.clean_policy import EXPIRED_SCHEMA, files_of
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.action_metadata import decode_record, encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline

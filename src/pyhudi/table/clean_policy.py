@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from pyhudi.config.enums import CleanPolicy
 from pyhudi.format.file_names import split_paths
-from pyhudi.table.view.file_slicing import SLICE_SCHEMA, group_codes, group_keys
+from pyhudi.table.view.file_group_keys import group_keys
+from pyhudi.table.view.file_slicing import SLICE_SCHEMA, group_codes
 from pyhudi.timeline.instant import Instant, format_instant, parse_instant
 
 if TYPE_CHECKING:

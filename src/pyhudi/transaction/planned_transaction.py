@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import ConflictError
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import without_disabled
@@ -31,7 +32,7 @@ from pyhudi.transaction.file_reconciliation import reconcile
 from pyhudi.transaction.foreign_plans import newest_rollback, refuse_foreign, refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.rollback import late_files
-from pyhudi.transaction.rollback.rollback_failed import FailedWrites, refuse_pending_restore
+from pyhudi.transaction.rollback.rollback_failed import failed_writes_policy, refuse_pending_restore
 from pyhudi.transaction.rollback_status import find_rollback
 from pyhudi.transaction.transaction import Transaction
 
@@ -84,8 +85,8 @@ class PlannedTransaction(Transaction):
         storage = client.storage
         lock = make_lock_provider(storage, options)
         generator = InstantGenerator(storage, options, client.config.timezone, lock=lock)
-        policy = FailedWrites.of(options)
-        several = policy is not FailedWrites.EAGER
+        policy = failed_writes_policy(options)
+        several = policy is not FailedWritesPolicy.EAGER
         with generator.lock:  # kept until the times that rollbacks take have been waited out
             config = current_config(storage, client.config)
             self = cls(storage, config, operation, options, lock, generator)

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pyhudi.config import Options
+from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import AlreadyExistsError, CommitStateUnknownError, ConflictError, TransactionError, UnansweredError
 from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metadata.indexes.index_delta import IndexDelta
@@ -56,7 +57,7 @@ from pyhudi.transaction.post_commit import (
     run_metadata_services,
 )
 from pyhudi.transaction.rollback import late_files
-from pyhudi.transaction.rollback.rollback_failed import FailedWrites, Rollbacks, newest, refuse_pending_restore
+from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest, refuse_pending_restore
 from pyhudi.transaction.rollback_status import find_rollback, rolled_back
 from pyhudi.transaction.serializable_reads import ReadSet
 
@@ -145,7 +146,7 @@ class Transaction:
     def _begin(self, slot: Slot, action: str) -> None:
         """Clear away what others left, and announce the write; the lock is held."""
         storage, options = self.storage, self.options
-        policy = FailedWrites.of(options)
+        policy = failed_writes_policy(options)
         config = self.config = current_config(storage, self.config)
         self._rollbacks = Rollbacks(storage, config.version, self._generator)
         active = ActiveTimeline.load(storage, Layout.of(config.properties))
@@ -157,7 +158,7 @@ class Transaction:
         self._rollbacks.clean_up(active, failed, options)
         self.timeline, self._active = active.timeline, active
         requested = slot.take(newest(active))
-        if policy is not FailedWrites.EAGER:
+        if policy is not FailedWritesPolicy.EAGER:
             self._heartbeat = new_heartbeat(storage, requested, options)
             self._heartbeat.start()
         content = requested_replace(config.version) if action == Action.REPLACE_COMMIT else b""

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.file_names import parse_names, split_paths
 from pyhudi.format.log import LogOptions, LogSchema
-from pyhudi.write.file_group_keys import group_keys, in_groups
+from pyhudi.table.view.file_group_keys import group_keys, in_groups
 from pyhudi.write.planning.workload_profile import Workload
 
 LOG_SLICES_SCHEMA = pa.schema(

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyhudi.format.file_names import file_prefix_of, new_file_id
 from pyhudi.merge.sorted_deduplication import SortedDeduplicator
 from pyhudi.schema.meta_fields import RECORD_KEY
-from pyhudi.write.file_group_keys import group_keys
+from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import DELETE
 from pyhudi.write.planning.small_files import Sizing
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, Workload, plan_workload

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from pyhudi.config.enums import Operation, TableType
 from pyhudi.errors import InvalidOptionError
+from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA
 from pyhudi.timeline.instant import Action
-from pyhudi.write.file_group_keys import in_groups
 
 PREPPED = "_prepped"
 REPLACING = frozenset({Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION})

@@ -8,9 +8,9 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.read.execute.local_reader import scan_table
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.query import Query
 from pyhudi.read.scan_planner import plan_scan
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.instant import Action
 from tests.tables import HandMadeTable, at
 

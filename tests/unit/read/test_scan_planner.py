@@ -14,7 +14,6 @@ from pyhudi.config import Options
 from pyhudi.errors import NotAHudiTableError, QueryError, StorageError, TableExistsError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.read.execute.local_reader import scan_batches, scan_table
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.query import Query
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
@@ -22,6 +21,7 @@ from pyhudi.read.schema.column_renames import SchemaHistory
 from pyhudi.read.schema.file_schemas import file_parts
 from pyhudi.read.table_location import locate_table
 from pyhudi.storage import open_storage
+from pyhudi.table.pinned_table import PinnedTable
 from tests.tables import SCHEMA, HandMadeTable, at
 
 

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.format.file_names import base_file_name
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.storage import Storage
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, write_stats
 from pyhudi.timeline.action_metadata import encode_record, requested_replace

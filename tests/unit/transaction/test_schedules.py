@@ -25,10 +25,10 @@ from pyhudi.config import Options
 from pyhudi.errors import CommitStateUnknownError
 from pyhudi.format.file_names import base_file_name, log_file_name
 from pyhudi.format.log import scan_blocks
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.archival import table_archival
 from pyhudi.storage import join_path
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view import file_group_state, file_listing
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, write_stats

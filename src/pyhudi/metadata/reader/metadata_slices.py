@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.reader.completeness import check_complete
-from pyhudi.table.view.file_group_state import GROUP_SCHEMA, completions_of_archived, pending_slices
+from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA, completions_of_archived, pending_slices
 from pyhudi.table.view.file_listing import list_files
 from pyhudi.table.view.file_system_view import FileSystemView
 
@@ -39,7 +39,9 @@ def current_slices(
     by_completion = version >= 8
     # with completion times a log file belongs to the slice of a compaction once that is completed; until then it
     # belongs to the slice before, and plans, which may be dropped meanwhile, need not be read
-    pending = GROUP_SCHEMA.empty_table() if by_completion else _with_folder(pending_slices(active, active.timeline))
+    pending = (
+        GROUP_INSTANT_SCHEMA.empty_table() if by_completion else _with_folder(pending_slices(active, active.timeline))
+    )
     view = FileSystemView(
         files,
         counted,

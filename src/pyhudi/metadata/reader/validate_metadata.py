@@ -11,7 +11,7 @@ from pyhudi.errors import HudiError
 from pyhudi.metadata.metadata_layout import FILES
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def differences(storage: Storage, config: TableConfig, active: ActiveTimeline) -
     and read every other partition of it whole."""
     if FILES not in config.metadata_partitions:
         return DIFFERENCE_SCHEMA.empty_table()
-    table = TableSnapshot(storage, config, active)
+    table = PinnedTable(storage, config, active)
     broken = []
     try:
         metadata = MetadataTable.open(storage, config, active)

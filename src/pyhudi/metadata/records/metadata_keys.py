@@ -130,7 +130,7 @@ def group_of(keys: pa.Array | pa.ChunkedArray, groups: int) -> npt.NDArray[np.in
     """Return the number, from 0, of each key's file group in an index of ``groups`` of them."""
     if groups <= 1:
         return np.zeros(len(keys), np.int32)
-    numbers: npt.NDArray[np.int32] = (np.abs(java_hash(keys).astype(np.int64)) % groups).astype(np.int32)
+    numbers: npt.NDArray[np.int32] = (np.abs(java_hashes(keys).astype(np.int64)) % groups).astype(np.int32)
     return numbers
 
 
@@ -144,7 +144,7 @@ def secondary_group_of(keys: pa.Array, groups: int, table_version: int) -> npt.N
     return group_of(keys, groups)
 
 
-def java_hash(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
+def java_hashes(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
     """Return Java's ``String.hashCode`` of each text, that is of its units of UTF-16."""
     array = _array(texts)
     result = np.zeros(len(array), np.uint32)

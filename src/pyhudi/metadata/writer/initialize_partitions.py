@@ -36,7 +36,7 @@ from pyhudi.metadata.writer.metadata_rollback import delete_instant
 from pyhudi.storage import join_path
 from pyhudi.table.config.properties_text import format_properties
 from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import Action
 
@@ -65,7 +65,7 @@ class Contents:
 
 def table_contents(storage: Storage, config: TableConfig, data: ActiveTimeline) -> Contents:
     """List a table as its timeline has it."""
-    view = FileSystemView.load(TableSnapshot(storage, config, data), data.timeline)
+    view = FileSystemView.load(PinnedTable(storage, config, data), data.timeline)
     pending = pa.array([i.requested for i in data.timeline.pending()], pa.string())
     counts = pc.invert(pc.is_in(view.files["instant"], value_set=pending))
     if config.version < 8:

@@ -23,8 +23,8 @@ from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.table.config.merge_settings import with_delete_marker
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
     from pyhudi.read.scan_plan import ScanPlan
+    from pyhudi.table.pinned_table import PinnedTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyhudi.config import Options
     from pyhudi.read.filters.row_filter import RowFilter
     from pyhudi.read.filters.terms import Term
-    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.table.pinned_table import PinnedTable
 
 _MOST_KEYS = 10_000
 

@@ -35,9 +35,9 @@ from pyhudi.read.pruning.statistics_conditions import Conditions, matches_no_gro
 
 if TYPE_CHECKING:
     from pyhudi.metadata.reader.metadata_table import MetadataTable
-    from pyhudi.read.pinned_table import PinnedTable
     from pyhudi.read.query import Query
     from pyhudi.read.table_files import TableFiles
+    from pyhudi.table.pinned_table import PinnedTable
 
 _MANY_PARTITIONS = 32
 """Number of partitions from which on files are pruned partition by partition first."""

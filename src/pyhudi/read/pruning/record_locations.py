@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pyhudi.config import Options
     from pyhudi.metadata.reader.metadata_table import MetadataTable
     from pyhudi.read.filters.row_filter import RowFilter
-    from pyhudi.read.pinned_table import PinnedTable
     from pyhudi.read.pruning.statistics_conditions import Conditions
     from pyhudi.read.query import Query
     from pyhudi.read.table_files import TableFiles
+    from pyhudi.table.pinned_table import PinnedTable
 
 
 @dataclass

@@ -19,9 +19,9 @@ from pyhudi.schema.table_types import table_schema
 from pyhudi.write.rows.base_file_batches import read_footer
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
     from pyhudi.read.scan_plan import ScanPlan
     from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.table.pinned_table import PinnedTable
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
 _READ_THREADS = 16

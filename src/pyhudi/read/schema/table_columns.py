@@ -16,7 +16,7 @@ from pyhudi.schema.table_types import as_nullable
 from pyhudi.timeline.latest_schema import newest_columns
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.table.pinned_table import PinnedTable
     from pyhudi.timeline.commit_metadata import CommitMetadata
 
 CREATE_SCHEMA = "hoodie.table.create.schema"

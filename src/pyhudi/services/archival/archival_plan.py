@@ -19,14 +19,14 @@ from pyhudi.metadata.metadata_layout import FILES, metadata_timeline
 from pyhudi.services.cleaning.clean_planner import LastClean, now_of
 from pyhudi.services.compaction.compaction_triggers import since_compaction
 from pyhudi.table.clean_policy import Retention, earliest_instant_to_retain
+from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_listing import list_files
-from pyhudi.table.view.file_slicing import group_keys
 from pyhudi.timeline.archive.archiver import archival_end
 from pyhudi.timeline.instant import Action, Instant
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.table.pinned_table import PinnedTable
     from pyhudi.timeline.timeline import Timeline
 
 _COUNTING = (CompactionTrigger.NUM_COMMITS, CompactionTrigger.NUM_AND_TIME)
@@ -139,6 +139,6 @@ def _without_uncleaned(table: PinnedTable, commits: list[Instant]) -> list[Insta
     if not groups.num_rows:
         return commits
     files, _ = list_files(table.storage, pc.unique(groups["partition"]).to_pylist())
-    there = groups.filter(pc.is_in(group_keys(groups), value_set=group_keys(files)))
+    there = groups.filter(in_groups(groups, files))
     first = pc.min(there["instant"]).as_py()
     return commits if first is None else [i for i in commits if i.requested < first]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
 from pyhudi.metrics.progress import Progress, report_progress
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.archival.archival_plan import ArchivalPlan, is_archival_due, make_archival_plan
 from pyhudi.services.service_result import Phases, ServiceResult
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archive_log import SmallFiles
 from pyhudi.timeline.archive.archiver import archive, can_archive, finish

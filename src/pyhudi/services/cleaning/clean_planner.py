@@ -24,7 +24,7 @@ from pyhudi.timeline.instant import Action, Instant, State, format_instant, inst
 from pyhudi.transaction.conflict_resolution import pending_clustering_groups
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.table.pinned_table import PinnedTable
     from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.timeline import Timeline
 

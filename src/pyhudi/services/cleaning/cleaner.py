@@ -15,15 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
+from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import AlreadyExistsError, TransactionError
 from pyhudi.metadata.writer.metadata_writer import record_clean
 from pyhudi.metrics.progress import Progress, report_progress
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.cleaning.clean_planner import empty_clean_due, make_clean_plan, pending_cleans, read_savepoints
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.table.clean_plan import CleanPlan, clean_metadata
 from pyhudi.table.clean_policy import files_of, holding
 from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
@@ -32,7 +33,7 @@ from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.conflict_resolution import is_clustering
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.post_commit import metadata_write_context, plan_metadata_services, run_metadata_services
-from pyhudi.transaction.rollback.rollback_failed import FailedWrites, Rollbacks, newest, refuse_pending_restore
+from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest, refuse_pending_restore
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
@@ -115,8 +116,8 @@ class Cleaner:
 
     def _roll_back_failed(self, table: PinnedTable) -> None:
         """Roll back writes whose heartbeat has stopped, where that is left to cleaning."""
-        policy = FailedWrites.of(self._opts)
-        if policy is not FailedWrites.LAZY:
+        policy = failed_writes_policy(self._opts)
+        if policy is not FailedWritesPolicy.LAZY:
             return
         rollbacks = Rollbacks(self._storage, table.config.version, self._generator)
         if not rollbacks.failed_writes(table.active, policy, self._opts):

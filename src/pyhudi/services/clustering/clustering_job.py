@@ -25,18 +25,18 @@ from pyhudi.services.clustering.sort_order import RowOrder
 from pyhudi.services.compaction.compaction_job import stored_columns
 from pyhudi.table.bucket_index_detection import bucket_evidence
 from pyhudi.table.config.merge_settings import with_delete_marker
+from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.write.copy import copied_columns, write_copies
-from pyhudi.write.file_group_keys import in_groups
 from pyhudi.write.stitch import stitch_files
 from pyhudi.write.write_context import TaskId, WriteContext
 from pyhudi.write.write_settings import write_context
 from pyhudi.write.write_status import Stat
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.table.pinned_table import PinnedTable
 
 OPERATION = "CLUSTER"
 """The operation of clusterings as commit metadata names it."""

@@ -16,10 +16,10 @@ from pyhudi.errors import BusyError, InstantNotFoundError, SetupError
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.clustering.clustering_job import OPERATION, ClusteringJob, check_clusterable
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.clustering_schedule import pending_plans, schedule
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, total
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.planned_transaction import PlannedTransaction

@@ -10,12 +10,13 @@ import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
 from pyhudi.errors import FormatError
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.clustering.clustering_job import check_clusterable
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.plan_strategies import PlanStrategy
 from pyhudi.services.compaction.compaction_schedule import pending_plans as pending_compactions
 from pyhudi.services.compaction.compaction_triggers import Due
+from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
@@ -24,7 +25,6 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflict_resolution import GROUP_SCHEMA, is_clustering, pending_clustering_groups
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.rollback.rollback_failed import newest, refuse_pending_restore
-from pyhudi.write.file_group_keys import in_groups
 from pyhudi.write.write_settings import max_file_size
 
 if TYPE_CHECKING:

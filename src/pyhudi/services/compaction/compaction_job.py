@@ -32,7 +32,7 @@ from pyhudi.write.write_settings import write_context
 from pyhudi.write.write_status import Stat
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.table.pinned_table import PinnedTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.file_names import split_paths
 from pyhudi.storage import join_path
-from pyhudi.write.file_group_keys import in_groups
+from pyhudi.table.view.file_group_keys import in_groups
 
 _MIB = 1024 * 1024
 

@@ -16,10 +16,10 @@ from pyhudi.config import Options
 from pyhudi.errors import BusyError, InstantNotFoundError
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metrics.progress import Progress, report_progress
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.compaction.compaction_job import CompactionJob, operation_type
 from pyhudi.services.compaction.compaction_plan import CompactionPlan
 from pyhudi.services.compaction.compaction_schedule import check_compactable, pending_plans
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, total
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Conflicted

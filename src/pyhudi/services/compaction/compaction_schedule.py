@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import TableType
+from pyhudi.config.enums import FailedWritesPolicy, TableType
 from pyhudi.errors import FormatError, UnsupportedTableError
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.compaction.compaction_job import check_runnable
 from pyhudi.services.compaction.compaction_operations import operations_of
 from pyhudi.services.compaction.compaction_plan import CompactionPlan
 from pyhudi.services.compaction.compaction_strategies import Limits, choose, named_strategies
 from pyhudi.services.compaction.compaction_triggers import Due, compaction_due, log_compaction_due
 from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State, instant_of_millis
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.conflict_resolution import GROUP_SCHEMA, pending_clustering_groups
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.rollback.rollback_failed import FailedWrites, newest, refuse_pending_restore
+from pyhudi.transaction.rollback.rollback_failed import failed_writes_policy, newest, refuse_pending_restore
 from pyhudi.write.write_settings import max_file_size
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _candidates(client: TableMetaClient, active: ActiveTimeline, opts: Options, 
 def _blocked_by(config: TableConfig, active: ActiveTimeline, opts: Options) -> str | None:
     """Reason why nothing can be planned. In version 6 the name of a log file tells its slice, so a write that has begun
     goes to slices that the compaction would end; where several may write at a time, writers check that themselves."""
-    if config.version >= 8 or FailedWrites.of(opts) is not FailedWrites.EAGER:
+    if config.version >= 8 or failed_writes_policy(opts) is not FailedWritesPolicy.EAGER:
         return None
     services = (Action.COMPACTION, Action.LOG_COMPACTION)
     first = next((i for i in active.timeline.pending().writes() if i.action not in services), None)

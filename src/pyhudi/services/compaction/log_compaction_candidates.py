@@ -14,7 +14,7 @@ from pyhudi.read.execute.merged_reader import block_view
 from pyhudi.services.compaction.compaction_operations import operation_paths
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
+    from pyhudi.table.pinned_table import PinnedTable
 
 _SCAN_THREADS = 8
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.config import Options, options
+from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import ConfigError, ConflictError, InstantNotFoundError, NotFoundError
 from pyhudi.metadata.file_groups.delta_files import begin, publish
 from pyhudi.metadata.indexes.index_declarations import declare_partitions
@@ -33,7 +34,7 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.write_gate import Claim
 from pyhudi.transaction.action_start import new_heartbeat
 from pyhudi.transaction.foreign_plans import refuse_while_alive
-from pyhudi.transaction.rollback.rollback_failed import FailedWrites
+from pyhudi.transaction.rollback.rollback_failed import failed_writes_policy
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -175,7 +176,7 @@ class _Attempt:
         entry = data.timeline.find(self._instant, Action.INDEXING)
         if entry is None or entry.is_completed:
             return None
-        several = FailedWrites.of(self._opts) is not FailedWrites.EAGER
+        several = failed_writes_policy(self._opts) is not FailedWritesPolicy.EAGER
         if several and entry.state is State.INFLIGHT and not mine:
             refuse_while_alive(storage, entry, self._opts)
         config = rollback_index_build(storage, table.config, self._instant, self._plan.partitions)

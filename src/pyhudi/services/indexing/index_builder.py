@@ -22,9 +22,9 @@ from pyhudi.metadata.writer.async_index import cancel_index_plans
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.services.indexing.index_requests import IndexRequest, indexes_of, partitions_to_drop, wanted_options
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.index_plan import pending_index_plans
 from pyhudi.timeline.instant_generator import InstantGenerator

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import TableType
+from pyhudi.config.enums import FailedWritesPolicy, TableType
 from pyhudi.errors import BusyError
 from pyhudi.format.file_names import LOG
 from pyhudi.metadata.disable_metadata import PARTITIONS, PARTITIONS_INFLIGHT, detach_metadata_table
 from pyhudi.metadata.indexes.index_definitions import load_definitions, store_definitions
 from pyhudi.metadata.metadata_layout import FILES, metadata_layout, metadata_timeline
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.services.compaction.compaction_runner import Runner, run_pending
 from pyhudi.services.compaction.compaction_schedule import schedule
@@ -38,6 +37,7 @@ from pyhudi.services.upgrade.table_properties import VERSION, changed_properties
 from pyhudi.services.upgrade.timeline_move import copy_schema_history, copy_timeline, remove_leftovers, table_layout
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import finish
@@ -47,7 +47,7 @@ from pyhudi.timeline.layout_conversion import was_copied
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.post_commit import metadata_write_context
-from pyhudi.transaction.rollback.rollback_failed import FailedWrites, Rollbacks, newest
+from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest
 
 if TYPE_CHECKING:
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
@@ -155,9 +155,9 @@ class UpgradeDowngrade:
         check_nothing_lost(self._storage, config, active, to, lossy=self._lossy)
         # of version 5, what failed is left to writers of version 6
         rollbacks = Rollbacks(self._storage, config.version, self._generator)
-        policy = FailedWrites.of(self._opts)
-        if policy is FailedWrites.LAZY:
-            for instant in rollbacks.failed_writes(active, FailedWrites.EAGER, self._opts):
+        policy = failed_writes_policy(self._opts)
+        if policy is FailedWritesPolicy.LAZY:
+            for instant in rollbacks.failed_writes(active, FailedWritesPolicy.EAGER, self._opts):
                 refuse_while_alive(self._storage, instant, self._opts)
         failed = rollbacks.failed_writes(active, policy, self._opts)
         run = [Action.COMPACTION] if _is_compacted(config, to) else []

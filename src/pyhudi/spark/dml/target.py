@@ -14,7 +14,6 @@ from pyhudi.config.enums import IndexType
 from pyhudi.errors import ConfigError
 from pyhudi.keygen import KeySpec
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.meta_columns import remove_meta_columns
@@ -28,6 +27,7 @@ from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.dataframe_writer import key_spec
 from pyhudi.spark.write.row_changes import STORED_KEY, STORED_PATH
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.transaction.conflict_resolution import GROUP_SCHEMA
 from pyhudi.transaction.serializable_reads import ReadSet, completed_instants

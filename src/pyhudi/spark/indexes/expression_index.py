@@ -27,11 +27,11 @@ from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, metadata_timeline
 from pyhudi.metadata.records.record_changes import Records
 from pyhudi.metadata.writer.commit_records import files_of_commit
 from pyhudi.metadata.writer.initialize_partitions import build_partition, group_count, logs_stand_alone, table_contents
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.expression_values import check_expression, summaries
 from pyhudi.spark.read.overridden_functions import overridden_functions
 from pyhudi.spark.spark_errors import refused_values
+from pyhudi.table.pinned_table import PinnedTable
 
 if TYPE_CHECKING:
     from pyhudi.services.indexing.index_builder import LockedTable

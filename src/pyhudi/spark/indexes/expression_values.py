@@ -22,7 +22,7 @@ from pyhudi.spark.execution.group_runs import by_group
 from pyhudi.spark.execution.packed_tables import packed, unpacked
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.indexes.record_index.record_index_keys import shuffles
-from pyhudi.spark.read.base_file_scan import quoted
+from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.overridden_functions import overridden_functions
 from pyhudi.spark.spark_types import spark_schema
 
@@ -45,7 +45,7 @@ _BLOOM_DEFAULTS = {
 
 def column_of(expression: Expression) -> Column:
     """The expression as a column of Spark."""
-    column = sf.col(".".join(quoted(part) for part in expression.column.split(".")))
+    column = sf.col(quoted(expression.column.split(".")))
     return _COLUMNS[expression.function](column, *expression.arguments)
 
 

@@ -21,11 +21,11 @@ from pyhudi.metadata.metadata_layout import file_group_ids, metadata_timeline
 from pyhudi.metadata.writer.initialize_partitions import build_partition
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.read.execute.merged_reader import slice_context
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.schema.table_columns import schema_after, table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.spark.indexes.secondary_index_entries import GroupChange, IndexTarget, write_changes
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.write.planning.existing_files import row_counts
 

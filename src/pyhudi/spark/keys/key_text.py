@@ -56,6 +56,11 @@ def quoted(parts: Sequence[str]) -> str:
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
+def quoted_name(name: str) -> str:
+    """A top-level column's name for Spark, whatever characters it has."""
+    return quoted([name])
+
+
 def value_text(column: Column, kind: DataType, name: str, zone: str | None) -> Column:
     """The text of a value; null for null.
 

@@ -28,7 +28,6 @@ from pyspark.sql.types import (
 from pyhudi.config import options
 from pyhudi.config.enums import ReadEngine
 from pyhudi.keygen import KeySpec
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.keys.key_generator import jvm_zone, record_key
@@ -45,6 +44,7 @@ from pyhudi.spark.lookup.base_file_keys import (
 from pyhudi.spark.lookup.batch_summary import Batch
 from pyhudi.spark.lookup.live_keys import live_rows
 from pyhudi.spark.spark_types import spark_schema
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.write.location_columns import ROW
 
 _KEY = "_pyhudi_key_"

@@ -19,12 +19,12 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, open_slice, read_slice
 from pyhudi.read.execute.merged_reader import slice_context
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, BaseFiles, KeyLookup
 from pyhudi.spark.session_settings import shuffle_partitions
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.write.location_columns import ROW, SOMEWHERE
 
 _PARTITIONS_PER_CORE = 4

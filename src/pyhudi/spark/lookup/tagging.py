@@ -35,8 +35,8 @@ from pyhudi.spark.lookup.key_columns import KeyColumns, native_candidates, scan_
 from pyhudi.spark.lookup.record_index_lookup import FOUND_ID, match, record_locations
 from pyhudi.spark.lookup.record_index_tagging import elsewhere, groups_of, tagged, unknown_groups
 from pyhudi.table.config.merge_settings import MergeSettings
+from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.write.file_group_keys import in_groups
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.write_checks import KNOWN_INDEXES
 

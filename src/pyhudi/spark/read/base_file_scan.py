@@ -22,14 +22,15 @@ from pyhudi.config.enums import InvalidText, ReadEngine
 from pyhudi.errors import ConfigError, QueryError
 from pyhudi.read.schema.file_schemas import FilePart, file_parts
 from pyhudi.spark.execution.driver_frames import constant, union
+from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.partition_columns import PartitionColumns, partition_columns
 from pyhudi.spark.read.partition_folders import FILE_NUMBER, Folders
 from pyhudi.spark.read.spark_file_reader import FileReader, cannot_reach, is_mount_error, read_settings
 from pyhudi.spark.spark_types import spark_schema
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
     from pyhudi.read.scan_plan import ScanPlan
+    from pyhudi.table.pinned_table import PinnedTable
 
 ROW_NUMBER = "_pyhudi_row"
 _PLANNERS = 4
@@ -163,7 +164,7 @@ class _PartReader:
         if self._as_named and (way.folders is None or rows.columns == held):
             return rows.withColumns(changed) if changed else rows
         names = [*self._schema.names, *([FILE_NUMBER, ROW_NUMBER] if self._numbers else [])]
-        return rows.select(*(changed[n].alias(n) if n in changed else quoted(n) for n in names))
+        return rows.select(*(changed[n].alias(n) if n in changed else quoted_name(n) for n in names))
 
     def _uris(self, tasks: pa.Table) -> list[str]:
         return [self._table.storage.uri(path) for path in tasks["base_path"].to_pylist()]
@@ -195,8 +196,8 @@ def _changed(field: pa.Field, name: str | None, held: pa.Schema) -> Column | Non
         return sf.lit(None).cast(_spark_type(field))
     kind = held.field(field.name).type
     if kind != field.type:
-        return _widened(sf.col(quoted(name)), kind, field)
-    return sf.col(quoted(name)) if name != field.name else None
+        return _widened(sf.col(quoted_name(name)), kind, field)
+    return sf.col(quoted_name(name)) if name != field.name else None
 
 
 def _widened(column: Column, held: pa.DataType, field: pa.Field) -> Column:
@@ -227,8 +228,3 @@ def _has_wider_floats(held: pa.DataType, wanted: pa.DataType) -> bool:
 
 def _spark_type(field: pa.Field) -> DataType:
     return spark_schema(pa.schema([field])).fields[0].dataType
-
-
-def quoted(name: str) -> str:
-    """A column's name as Spark's column functions take it, whatever characters it has."""
-    return f"`{name.replace('`', '``')}`"

@@ -26,18 +26,19 @@ from pyhudi.read.filters.number_comparison import LISTS
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.filters.terms import Term
 from pyhudi.read.filters.time_comparison import is_date_or_time
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.query import Query
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.read.schema.column_paths import resolve_column, type_of
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.spark.execution.driver_frames import union
-from pyhudi.spark.read.base_file_scan import quoted, read_engine, read_natively
+from pyhudi.spark.keys.key_text import quoted_name
+from pyhudi.spark.read.base_file_scan import read_engine, read_natively
 from pyhudi.spark.read.merged_slices import merged_rows
 from pyhudi.spark.read.overridden_functions import overridden_in_filter
 from pyhudi.spark.session_settings import session_zone
 from pyhudi.spark.spark_types import spark_schema
+from pyhudi.table.pinned_table import PinnedTable
 
 if TYPE_CHECKING:
     from pyhudi.table.meta_client import TableMetaClient
@@ -73,7 +74,7 @@ def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings:
     settings = settings or Options.parse({})
     schema = spark_schema(plan.schema)
     if plan.tasks.num_rows == 0:
-        return spark.createDataFrame([], schema).select(*map(quoted, plan.columns))
+        return spark.createDataFrame([], schema).select(*map(quoted_name, plan.columns))
     with_logs = plan.with_logs()
     if not with_logs.tasks.num_rows:
         return _from_base_files(spark, table, plan, settings)
@@ -104,7 +105,7 @@ def _merged(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: O
     for text in plan.query.sql_filters:
         rows = rows.where(text)
     if rows.columns != list(plan.columns):
-        rows = rows.select(*map(quoted, plan.columns))
+        rows = rows.select(*map(quoted_name, plan.columns))
     return [rows] if base is None else [_selected(_with_conditions(base, plan), plan), rows]
 
 
@@ -225,4 +226,4 @@ def _operand(value: Any, kind: pa.DataType) -> Any:
 
 
 def _selected(rows: DataFrame, plan: ScanPlan) -> DataFrame:
-    return rows if list(plan.columns) == plan.schema.names else rows.select(*map(quoted, plan.columns))
+    return rows if list(plan.columns) == plan.schema.names else rows.select(*map(quoted_name, plan.columns))

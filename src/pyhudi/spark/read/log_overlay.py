@@ -26,8 +26,8 @@ from pyhudi.spark.read.merge_by_partition import run_by_partition
 from pyhudi.spark.read.row_exclusion import ExcludedRows, excluded_rows_form
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
     from pyhudi.read.scan_plan import ScanPlan
+    from pyhudi.table.pinned_table import PinnedTable
 
 _MOST_LOG_BYTES = 1024 * 1024 * 1024
 """Bytes of logs above which the excluded rows could be too many to be broadcast."""

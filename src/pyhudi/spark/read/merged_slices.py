@@ -13,8 +13,8 @@ from pyhudi.spark.read.merge_by_partition import run_by_partition
 
 if TYPE_CHECKING:
     from pyhudi.config import Options
-    from pyhudi.read.pinned_table import PinnedTable
     from pyhudi.read.scan_plan import ScanPlan
+    from pyhudi.table.pinned_table import PinnedTable
 
 
 def merged_rows(

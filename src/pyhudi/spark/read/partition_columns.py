@@ -21,8 +21,8 @@ from pyhudi.keygen.partition_path_values import partition_fields
 from pyhudi.spark.read.partition_folders import FILE_NUMBER, Folders, can_be_mounted, level, mounted
 
 if TYPE_CHECKING:
-    from pyhudi.read.pinned_table import PinnedTable
     from pyhudi.read.scan_plan import ScanPlan
+    from pyhudi.table.pinned_table import PinnedTable
 
 _MOST_WAYS = 64
 """Most parts with constants; each costs some milliseconds."""

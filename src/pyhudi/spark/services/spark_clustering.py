@@ -30,10 +30,10 @@ from pyhudi.spark.execution.write_stages import run_tasks
 from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
-from pyhudi.spark.read.base_file_scan import quoted
+from pyhudi.spark.keys.key_text import quoted, quoted_name
 from pyhudi.spark.read.dataframe_reader import dataframe
 from pyhudi.spark.spark_errors import task_errors
-from pyhudi.write.file_group_keys import in_groups
+from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import STATUS
 from pyhudi.write.write_context import TaskId
 from pyhudi.write.write_status import decode_stats, encode_stats
@@ -131,7 +131,9 @@ def _in_order(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> 
         )
         plan = replace(scan, tasks=scan.tasks.filter(in_groups(scan.tasks, names)))
         rows = dataframe(spark, job.table, plan, opts)
-        rows = rows.select(*map(quoted, job.work.reading.columns)).withColumn(PARTITION_PATH, sf.lit(unit.partition))
+        rows = rows.select(*map(quoted_name, job.work.reading.columns)).withColumn(
+            PARTITION_PATH, sf.lit(unit.partition)
+        )
         keys = [sf.col(_path(rows, name)).asc_nulls_last() for name in order.columns]
         if order.is_curve:
             rows, keys = _with_places(rows, job.work, _bounds(spark, job, number)), [sf.col(_PLACE).asc()]
@@ -141,7 +143,7 @@ def _in_order(spark: SparkSession, job: ClusteringJob, units: Sequence[int]) -> 
 
 def _path(rows: DataFrame, name: str) -> str:
     """A column's name, or a path into a struct, as Spark's column functions take it."""
-    return quoted(name) if name in rows.columns else ".".join(quoted(part) for part in name.split("."))
+    return quoted([name] if name in rows.columns else name.split("."))
 
 
 def _with_places(rows: DataFrame, work: ClusteringWork, lower: Sequence[pa.Array]) -> DataFrame:

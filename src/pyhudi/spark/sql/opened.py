@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, NotAHudiTableError
 from pyhudi.read.inspect import Inspect
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.dataframe_writer import write
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from pyhudi.config import options
 from pyhudi.config.enums import QueryType
 from pyhudi.errors import CheckpointError, QueryError
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.query import FIRST_BY_COMPLETION, Query
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.instant import WRITE_ACTIONS, Instant
 

@@ -19,7 +19,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, QueryError
 from pyhudi.read.execute.local_reader import scan_batches
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.query import FIRST_BY_COMPLETION, Query
 from pyhudi.read.query_instants import range_instant
 from pyhudi.read.scan_plan import ScanPlan
@@ -31,6 +30,7 @@ from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.streaming.offsets import StartOffset, batch_query
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.instant import Action
 
 BATCH_ID = "streaming.sql.batchId"

@@ -15,7 +15,6 @@ from pyhudi.config.misspelled_options import refuse_misspelt
 from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, TableExistsError, UnsupportedTableError
 from pyhudi.index.bucket_index import Bucketing
 from pyhudi.keygen import KeySpec
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.schema.table_columns import TableSchema, table_schema
 from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.schema.meta_columns import remove_meta_columns
@@ -50,6 +49,7 @@ from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.config.version_support import WRITABLE_VERSIONS
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.write.planning.existing_files import check_not_bucketed, sample_keys
 from pyhudi.write.unsupported_options import check_unsupported_options
 from pyhudi.write.write_checks import check_partial, check_table_exists, check_writable, warn_of_old_partitions

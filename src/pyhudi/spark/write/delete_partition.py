@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pyhudi.config import options
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.spark_errors import spark_errors
 from pyhudi.spark.write.plans.consistent_bucket_routing import check_not_consistent
 from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.write.write_operations import match_partitions, replaced_groups, type_name

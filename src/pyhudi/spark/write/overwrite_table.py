@@ -10,7 +10,6 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pyhudi.config.enums import BucketEngine, Operation
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.spark_errors import spark_errors
@@ -20,6 +19,7 @@ from pyhudi.spark.write.plans.write_plan import WritePlan
 from pyhudi.spark.write.write_execution import plan_ahead, plan_write
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Conflicted

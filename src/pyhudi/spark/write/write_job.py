@@ -17,7 +17,6 @@ from pyhudi.errors import HudiError
 from pyhudi.index.bucket_index import Bucketing
 from pyhudi.keygen import KeySpec
 from pyhudi.metadata.indexes.index_delta import IndexDelta
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
@@ -27,6 +26,7 @@ from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata

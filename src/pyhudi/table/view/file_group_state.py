@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyhudi.storage.storage_protocol import Storage
     from pyhudi.timeline.active_timeline import ActiveTimeline
 
-GROUP_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("instant", pa.string())])
+GROUP_INSTANT_SCHEMA = pa.schema([("partition", pa.string()), ("file_id", pa.string()), ("instant", pa.string())])
 """File groups, and the instant that did something to them."""
 
 _READ_THREADS = 16
@@ -40,8 +40,8 @@ def replaced_groups(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
             if metadata.replaced is not None and metadata.replaced.num_rows
         ]
     if not tables:
-        return GROUP_SCHEMA.empty_table()
-    table = pa.concat_tables(tables).cast(GROUP_SCHEMA)
+        return GROUP_INSTANT_SCHEMA.empty_table()
+    table = pa.concat_tables(tables).cast(GROUP_INSTANT_SCHEMA)
     return table.filter(pc.is_valid(table["file_id"]))
 
 
@@ -54,7 +54,7 @@ def pending_slices(active: ActiveTimeline, timeline: Timeline) -> pa.Table:
         plan = decode_record(Action.COMPACTION, State.REQUESTED, active.read_state(instant, State.REQUESTED))
         rows += [(op["partitionPath"], op["fileId"], instant.requested) for op in plan["operations"] or ()]
     columns = [pa.array(values, pa.string()) for values in zip(*rows, strict=True)] if rows else [[], [], []]
-    return pa.Table.from_arrays([pa.array(c, pa.string()) for c in columns], schema=GROUP_SCHEMA)
+    return pa.Table.from_arrays([pa.array(c, pa.string()) for c in columns], schema=GROUP_INSTANT_SCHEMA)
 
 
 def without_orphaned_files(active: ActiveTimeline, files: pa.Table) -> pa.Table:

@@ -122,11 +122,6 @@ def _to_numpy(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
     return array
 
 
-def group_keys(table: pa.Table) -> pa.Array:
-    """A text for each row's file group."""
-    return _flat(pc.binary_join_element_wise(table["partition"], table["file_id"], "\x00"))
-
-
 def group_codes(table: pa.Table) -> NDArray[Any]:
     """A number for each row's file group; equal groups have equal numbers."""
     partitions, ids = (_flat(table[name]).dictionary_encode() for name in ("partition", "file_id"))

@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.file_names import BASE, LOG
+from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import (
-    GROUP_SCHEMA,
+    GROUP_INSTANT_SCHEMA,
     completions_of_archived,
     pending_slices,
     replaced_groups,
@@ -32,7 +33,6 @@ from pyhudi.table.view.file_slicing import (
     filtered,
     fold_slices,
     group_codes,
-    group_keys,
     in_order,
     is_strict,
     mapped,
@@ -101,8 +101,8 @@ class FileSystemView:
         self.files = files
         self.timeline = timeline
         self.partitions = list(partitions)
-        self._replaced = replaced if replaced is not None else GROUP_SCHEMA.empty_table()
-        self._pending = pending if pending is not None else GROUP_SCHEMA.empty_table()
+        self._replaced = replaced if replaced is not None else GROUP_INSTANT_SCHEMA.empty_table()
+        self._pending = pending if pending is not None else GROUP_INSTANT_SCHEMA.empty_table()
         self._by_completion = by_completion
         self._archived = archived or {}
         self._compactions = compactions
@@ -197,7 +197,7 @@ class FileSystemView:
             return SLICE_SCHEMA.empty_table()
         base = self._committed(BASE, counts)
         events = pa.concat_tables([base.append_column("key", base["instant"]), self._logs(counts, None)])
-        files = events.filter(pc.is_in(group_keys(events), value_set=group_keys(gone)))
+        files = events.filter(in_groups(events, gone))
         return fold_slices(files) if files.num_rows else SLICE_SCHEMA.empty_table()
 
     # --- how ---------------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class FileSystemView:
         hidden = self._replaced.filter(where(self._replaced["instant"], counts))
         if hidden.num_rows == 0 or files.num_rows == 0:
             return files
-        return files.filter(pc.invert(pc.is_in(group_keys(files), value_set=group_keys(hidden))))
+        return files.filter(pc.invert(in_groups(files, hidden)))
 
     def _logs(self, counts: Callable[[str], bool], as_of: str | None) -> pa.Table:
         """Visible log files with the column ``key``: what places them among the base instants of their group."""

@@ -14,10 +14,10 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pyhudi.config import Options
+from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.config.options import FAILED_WRITES_POLICY
 from pyhudi.errors import (
     AlreadyExistsError,
@@ -52,22 +52,13 @@ _FORGOTTEN = _WRITES | {Action.LOG_COMPACTION}
 _log = logging.getLogger(__name__)
 
 
-class FailedWrites(StrEnum):
-    """Policy for taking a pending write of another writer as failed."""
-
-    EAGER = "EAGER"
-    """Always: there is one writer, and it is this one."""
-    LAZY = "LAZY"
-    """Failed when its heartbeat has stopped."""
-    NEVER = "NEVER"
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> FailedWrites:
-        """From the options; several writers mean LAZY unless said otherwise."""
-        opts = Options.parse(options)
-        if not opts.is_set(FAILED_WRITES_POLICY) and has_several_writers(opts):
-            return cls.LAZY
-        return cls(opts.get_typed(FAILED_WRITES_POLICY))
+def failed_writes_policy(options: Mapping[str, str]) -> FailedWritesPolicy:
+    """Return when a pending write of another writer is taken as failed; several writers mean LAZY unless said
+    otherwise."""
+    opts = Options.parse(options)
+    if not opts.is_set(FAILED_WRITES_POLICY) and has_several_writers(opts):
+        return FailedWritesPolicy.LAZY
+    return opts.get_typed(FAILED_WRITES_POLICY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +69,12 @@ class Rollbacks:
     version: int
     generator: InstantGenerator
 
-    def failed_writes(self, active: ActiveTimeline, policy: FailedWrites, options: Mapping[str, str]) -> list[Instant]:
+    def failed_writes(
+        self, active: ActiveTimeline, policy: FailedWritesPolicy, options: Mapping[str, str]
+    ) -> list[Instant]:
         """Pending writes that count as failed, newest first. Of table services only log compactions that were begun do:
         the plans of others stay, for whoever carries them out next."""
-        if policy is FailedWrites.NEVER:
+        if policy is FailedWritesPolicy.NEVER:
             return []
         writes = [
             i
@@ -89,7 +82,7 @@ class Rollbacks:
             if (i.action in _WRITES and not is_clustering(active, i))
             or (i.action == Action.LOG_COMPACTION and i.state is State.INFLIGHT)
         ]
-        if policy is FailedWrites.LAZY:
+        if policy is FailedWritesPolicy.LAZY:
             writes = [i for i in writes if self._is_dead(i.requested, options)]
         return sorted(writes, reverse=True)
 

@@ -14,7 +14,7 @@ from pyhudi.format.log import LogWriter
 from pyhudi.merge.modes.record_versions import ordering_of
 from pyhudi.merge.ordering_values import type_of
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
-from pyhudi.write.file_group_keys import group_keys
+from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.handles.base_file_output import RowLayout
 from pyhudi.write.handles.log_file_output import log_slice, open_log
 from pyhudi.write.location_columns import ROW

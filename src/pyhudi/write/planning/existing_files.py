@@ -16,11 +16,11 @@ from pyhudi.format.file_names import parse_names, split_paths
 from pyhudi.index.bucket_ids import bucket_numbers
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.table.bucket_index_detection import bucket_evidence
+from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.archive.archived_timeline import archived_completions, read_history
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import Action
-from pyhudi.write.file_group_keys import group_keys
 from pyhudi.write.rows.base_file_batches import open_base, read_footer
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.timeline.commit_metadata import write_stats
-from pyhudi.write.file_group_keys import in_groups
 from pyhudi.write.planning.small_files import (
     BUCKETS_SCHEMA,
     INSERTS_SCHEMA,

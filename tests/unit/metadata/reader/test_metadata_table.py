@@ -15,8 +15,8 @@ from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
 from pyhudi.metadata.reader.metadata_table import MetadataTable
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from tests.golden.expected import unpack
 from tests.rows import encode_table

@@ -69,7 +69,7 @@ def test_file_ids():
 )
 def test_groups(key: str, code: int | None, groups: tuple[int, int, int]):
     if code is not None:
-        assert metadata_keys.java_hash(pa.array([key])).tolist() == [code]
+        assert metadata_keys.java_hashes(pa.array([key])).tolist() == [code]
     assert tuple(int(metadata_keys.group_of(pa.array([key]), n)[0]) for n in (2, 10, 1000)) == groups
     assert metadata_keys.group_of(pa.array([key]), 1).tolist() == [0]
 
@@ -82,7 +82,7 @@ def test_hashes_are_those_of_java(texts: list[str], start: int, chunk: int):
     whole = metadata_keys._CHUNK_BYTES
     try:
         metadata_keys._CHUNK_BYTES = chunk
-        assert metadata_keys.java_hash(array).tolist() == [java_hash(text) for text in texts[start:]]
+        assert metadata_keys.java_hashes(array).tolist() == [java_hash(text) for text in texts[start:]]
     finally:
         metadata_keys._CHUNK_BYTES = whole
 

@@ -24,13 +24,13 @@ from pyhudi.metadata.records import metadata_keys
 from pyhudi.metadata.records.metadata_record import RecordType, encode
 from pyhudi.read.execute.local_reader import scan_table
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.pruning import expression_index_pruning as read_expressions
 from pyhudi.read.pruning import file_pruner, partition_stats_pruning
 from pyhudi.read.pruning.column_statistics import is_ordered_type
 from pyhudi.read.pruning.key_lookup import keys_of
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_listing import list_files
 from tests.golden.expected import unpack
 from tests.metadata_tables import attach, file_lists, grouped, statistics

@@ -26,7 +26,6 @@ from pyhudi.errors import (
 )
 from pyhudi.format.base_file.parquet import read_footer
 from pyhudi.hudi_table import HudiTable
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.services.compaction.compaction_job import CompactionJob
 from pyhudi.services.compaction.compaction_runner import compact_one, run_in_threads, run_pending
@@ -35,6 +34,7 @@ from pyhudi.services.inline_services import after_deltacommit
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.fault_injection import Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.instant import Action, State

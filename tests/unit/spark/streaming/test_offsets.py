@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pyhudi.errors import CheckpointError, QueryError
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.query import Query
 from pyhudi.spark.streaming.offsets import StartOffset, batch_query
+from pyhudi.table.pinned_table import PinnedTable
 from tests.tables import HandMadeTable, at
 
 EARLIEST = StartOffset()

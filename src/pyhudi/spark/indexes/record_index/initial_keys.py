@@ -17,12 +17,11 @@ from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.metadata.file_groups.delta_files import GroupSlice
 from pyhudi.metadata.metadata_layout import file_group_ids
 from pyhudi.read.execute.merged_reader import slice_context
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.spark.indexes.record_index.record_index_keys import file_keys, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import numbered
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, Target, write_keys
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import millis_of_instant
@@ -67,14 +66,15 @@ class InitialKeys:
             raise UnsupportedTableError(
                 "a record index needs base files with record keys (hoodie.populate.meta.fields=true)"
             )
-        slices = FileSystemView.load(TableSnapshot(storage, config, data), data.timeline).latest_slices()
+        table = PinnedTable(storage, config, data)
+        slices = FileSystemView.load(table, data.timeline).latest_slices()
         ids = _group_ids(storage, opts, slices, partitioned=partitioned)
         groups = RecordGroups.of(ids, partitioned=partitioned)
         if not len(groups):
             raise UnsupportedTableError(
                 "a partitioned record index has file groups for each partition, and there is none"
             )
-        return cls(spark, PinnedTable(storage, config, data), opts, slices, groups)
+        return cls(spark, table, opts, slices, groups)
 
     def write(self, instant: str) -> list[dict[str, Any]]:
         """Write the base files of the index at an instant of the metadata table; returns their write stats. Runs a

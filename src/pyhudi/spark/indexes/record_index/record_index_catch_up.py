@@ -21,13 +21,13 @@ from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.read.execute.merged_reader import slice_context
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.record_index.record_index_keys import slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_reader import is_partitioned
 from pyhudi.spark.indexes.record_index.record_index_update import file_groups_of, numbered, with_new_groups
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION, KeyLocations, Target, write_keys
 from pyhudi.spark.indexes.secondary_index import slice_changes
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.instant import millis_of_instant
 

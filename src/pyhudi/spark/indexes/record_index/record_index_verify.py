@@ -15,13 +15,12 @@ from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, StorageRanges
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX, decode, record_schema
 from pyhudi.read.execute.merged_reader import slice_context
-from pyhudi.read.pinned_table import PinnedTable
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.group_runs import by_group
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK, Batches, slice_keys, task_count
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 
 if TYPE_CHECKING:
@@ -35,11 +34,11 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
     files of ``stats`` were written. Runs a Spark job over the file groups that have changed since; none if there are
     none."""
     storage, config = first.table.storage, first.table.config
-    slices = FileSystemView.load(TableSnapshot(storage, config, data), data.timeline).latest_slices()
+    table = PinnedTable(storage, config, data)
+    slices = FileSystemView.load(table, data.timeline).latest_slices()
     before, after = _contents(first.slices), _contents(slices)
     changed = slices.filter(pc.invert(pc.is_in(after, value_set=before)))
     gone = first.slices.filter(pc.invert(pc.is_in(before, value_set=after)))
-    table = PinnedTable(storage, config, data)
     found = table_schema(table)
     if not changed.num_rows or found is None:
         return 0

@@ -17,7 +17,7 @@ from pyhudi.index.consistent_hashing import HashingMetadata, hashes_of, known_pa
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.row_transport import pack
 from pyhudi.storage import Storage
-from pyhudi.write.file_group_keys import in_groups
+from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID
 
 Batches = Iterator[pa.RecordBatch]

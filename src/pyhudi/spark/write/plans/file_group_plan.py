@@ -36,6 +36,7 @@ from pyhudi.spark.write.plans.row_routing import count_rows, route
 from pyhudi.spark.write.plans.write_plan import most_tasks
 from pyhudi.spark.write.row_changes import keyed_changes, placed_changes
 from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -43,7 +44,6 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.clustering_updates import allows_updates
 from pyhudi.transaction.conflict_resolution import PENDING_SCHEMA, pending_clustering_groups, pending_compaction_groups
 from pyhudi.transaction.plan_basis import PlanBasis
-from pyhudi.write.file_group_keys import in_groups
 from pyhudi.write.location_columns import DELETE, FILE_ID
 from pyhudi.write.log_settings import LOG_SLICES_SCHEMA, appended_groups, log_slices
 from pyhudi.write.partition_upsert import PartitionLookup

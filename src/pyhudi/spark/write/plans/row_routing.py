@@ -19,7 +19,7 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.execution.task_placement import place
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.write.file_group_keys import group_keys
+from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
 from pyhudi.write.planning.small_files import slots
 from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, Workload

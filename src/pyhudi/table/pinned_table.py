@@ -1,4 +1,4 @@
-"""A table at one moment, so that all parts of a plan see the same timeline."""
+"""One snapshot of a table, so that all parts of a plan see the same timeline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PinnedTable:
-    """A table with the timeline it had when it was pinned."""
+    """Snapshot of a table: its configuration, and the timeline it had when it was pinned.
+
+    File-system views, plans and services that share one see the same commits, whatever others publish meanwhile.
+
+    Attributes:
+        storage: Where the table is.
+        config: The table's hoodie.properties.
+        active: The timeline as it was listed.
+    """
 
     storage: Storage
     config: TableConfig
