@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyhudi.spark.write.plans.bucket_column import with_bucket
 from pyspark.sql import SparkSession
 from tests.spark.model import Model, Row, by_event_time, frame, options, rows_of
 from tests.spark.model import batch as records
@@ -24,6 +23,7 @@ from pyhudi.index.consistent_hashing import FIRST_INSTANT, FOLDER, HashingMetada
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.spark.write.plans.bucket_column import with_bucket
 from pyhudi.table.config.key_generator_type import KeyGenType
 
 _TEXTS = [
