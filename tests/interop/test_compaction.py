@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -138,3 +139,45 @@ def test_plans_change_hands(oracle: Oracle, version: int, tmp_path: Path):
     shared.procedure("run")
     assert_same_rows(shared.agree(), before, COMPARED)
     assert not any(shared.table.inspect.file_slices()["log_paths"].to_pylist())
+
+
+@pytest.mark.parametrize(("oracle", "version"), CASES, indirect=["oracle"])
+def test_ranges_that_end_inside_a_compaction(oracle: Oracle, version: int, tmp_path: Path):
+    """A compaction is planned, a delta commit is completed, and then the compaction, which takes up an earlier one. No
+    row of an incremental query is missing, wherever it begins and ends."""
+    shared = Shared(tmp_path / "table", oracle)
+    shared.write(range(6))
+    shared.write([0, 1])
+    plan = shared.table.services.schedule_compaction()
+    shared.write([2, 3])
+    shared.table.services.run_compaction(plan.instant)
+    shared.write([3, 4])
+    assert shared.table.config.version == version
+    writes = [i for i in oracle.timeline(shared.path) if i.action == "deltacommit"]
+    times = [shared.table.completion_of(i.requested) for i in writes]
+    expected = {
+        (1, 2): {"k0": 2, "k1": 2},
+        (1, 3): {"k0": 2, "k1": 2, "k2": 3, "k3": 3},
+        (1, 4): {"k0": 2, "k1": 2, "k2": 3, "k3": 4, "k4": 4},
+        (2, 3): {"k2": 3, "k3": 3},
+        (2, 4): {"k2": 3, "k3": 4, "k4": 4},
+        (3, 4): {"k3": 4, "k4": 4},
+    }
+    for (begin, end), rows in expected.items():
+        options = {
+            "hoodie.datasource.query.type": "incremental",
+            "hoodie.datasource.read.begin.instanttime": _after(oracle, times[begin - 1]),
+            "hoodie.datasource.read.end.instanttime": times[end - 1],
+        }
+        ours = shared.table.scan(begin=times[begin - 1], end=times[end - 1]).to_arrow()
+        theirs = oracle.read(shared.path, options)
+        found, other = ({r["id"]: int(r["v"][-1]) for r in t.select(["id", "v"]).to_pylist()} for t in (ours, theirs))
+        assert found == rows == other, (begin, end)
+
+
+def _after(oracle: Oracle, time: str) -> str:
+    """The begin of a range, which 1.0.2 takes as inclusive."""
+    if oracle.release != "1.0.2":
+        return time
+    later = dt.datetime.strptime(time + "000", "%Y%m%d%H%M%S%f") + dt.timedelta(milliseconds=1)
+    return later.strftime("%Y%m%d%H%M%S%f")[:17]

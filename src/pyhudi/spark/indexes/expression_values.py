@@ -24,6 +24,7 @@ from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.indexes.record_index.record_index_keys import shuffles
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.overridden_functions import overridden_functions
+from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.spark_types import spark_schema
 
 if TYPE_CHECKING:
@@ -154,7 +155,8 @@ def summaries(
     tasks = max(1, min(count, 4 * shuffles(spark)))
     rows = spread_frame(spark, numbered, tasks).mapInArrow(read, read_schema)
     values = rows.select(_NUMBER, *(column_of(index.expression).alias(f"e{i}") for i, index in enumerate(indexes)))
-    done = values.mapInArrow(fold, f"{_DATA} binary").collect()
+    with task_errors():
+        done = values.mapInArrow(fold, f"{_DATA} binary").collect()
     empty = pa.schema(
         [(_NUMBER, pa.int32()), *((i.partition, _kept(i, k)) for i, k in zip(indexes, kinds, strict=True))]
     )

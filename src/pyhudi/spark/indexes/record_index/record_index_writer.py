@@ -27,6 +27,7 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.group_runs import by_group
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK, Batches
+from pyhudi.spark.spark_errors import task_errors
 from pyhudi.storage import Storage
 
 PARTITION: str = MetadataPartition.RECORD_INDEX
@@ -96,7 +97,8 @@ def write_keys(keys: DataFrame, places: KeyLocations, target: Target, tasks: int
         yield pa.RecordBatch.from_arrays(columns, names=["stat", "clashes"])
 
     moved = keys.repartition(tasks, TASK).sortWithinPartitions(GROUP)
-    found = moved.mapInArrow(write, _STAT).collect()
+    with task_errors():
+        found = moved.mapInArrow(write, _STAT).collect()
     return Written([json.loads(row[0]) for row in found if row[0] is not None], sum(row[1] for row in found))
 
 
