@@ -9,7 +9,7 @@ finds the gate closed and takes its file back.
 A plan may be carried out more than once under its one instant, as attempts fail or are taken for dead. So every attempt
 has a gate of its own, and a claim says which of them the instant belongs to now.
 
-Gates, claims and signs are small files in ``.hoodie/.aux``, a folder in which Apache Hudi looks for nothing of that
+Gates, claims and publication intents are small files in ``.hoodie/.aux``, a folder in which Apache Hudi looks for nothing of that
 name.
 """
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 GATES_FOLDER = ".hoodie/.aux/.writing"
 _CLAIM = ".claim"
 _BEGUN = "begun"
-_SIGN = ".publishing"
-_NO_GATES = (_CLAIM, _SIGN)
+_INTENT = ".publishing"
+_NO_GATES = (_CLAIM, _INTENT)
 _INSTANT = re.compile(r"[0-9]+")
 
 
@@ -114,22 +114,23 @@ class Claim:
         self._storage.delete(self._path)
 
 
-class PublicationSign:
-    """Says that the publication of an instant has been sent, until its outcome is known.
+class PublicationIntent:
+    """Record that the publication of an instant is being sent, kept until its outcome is known.
 
     A request whose answer is missing may take effect later, when others have published what conflicts with it, and
-    nobody looks any more. Whoever has the table's lock and finds the sign at a pending instant settles that first.
+    nobody looks any more. Whoever has the table's lock and finds the intent at a pending instant settles that first.
     """
 
     def __init__(self, storage: Storage, instant: str) -> None:
         self._storage = storage
-        self._path = f"{GATES_FOLDER}/{instant}{_SIGN}"
+        self._path = f"{GATES_FOLDER}/{instant}{_INTENT}"
 
     def set(self) -> None:
         """To be done right before the publication."""
         self._storage.write(self._path, b"")
 
     def is_set(self) -> bool:
+        """Return whether a publication has been sent whose outcome nobody has recorded."""
         return self._storage.exists(self._path)
 
     def remove(self) -> None:

@@ -39,7 +39,7 @@ from pyhudi.timeline.instant_generator import InstantGenerator, Slot
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
-from pyhudi.timeline.write_gate import PublicationSign, WriteGate
+from pyhudi.timeline.write_gate import PublicationIntent, WriteGate
 from pyhudi.transaction import schema_conflicts as column_rules
 from pyhudi.transaction.action_start import current_config, new_heartbeat
 from pyhudi.transaction.clustering_updates import allows_updates
@@ -192,8 +192,8 @@ class Transaction:
         return WriteGate(self.storage, self.instant)
 
     @property
-    def _sign(self) -> PublicationSign:
-        return PublicationSign(self.storage, self.instant)
+    def _intent(self) -> PublicationIntent:
+        return PublicationIntent(self.storage, self.instant)
 
     @property
     def markers(self) -> Markers:
@@ -337,7 +337,7 @@ class Transaction:
             if active.timeline.start is None:  # it is the start from now on, and what is older counts
                 late_files.delete_before(active, self.instant)
             if self._heartbeat is not None:  # else whoever begins next rolls this write back at once
-                self._sign.set()
+                self._intent.set()
             self._lock.ensure_held()
             done = self._publish(active, content, completion)
             if exclusively is not None:
@@ -450,7 +450,7 @@ class Transaction:
     def _last_steps(self) -> list[Callable[[], object]]:
         steps: list[Callable[[], object]] = [self._gate.close, self.markers.delete]
         if self._heartbeat is not None:
-            steps += [self._sign.remove, self._heartbeat.stop]
+            steps += [self._intent.remove, self._heartbeat.stop]
         return steps
 
     def __enter__(self) -> Self:

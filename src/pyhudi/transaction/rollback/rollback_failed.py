@@ -36,7 +36,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import Markers, marked_instants
-from pyhudi.timeline.write_gate import PublicationSign, close_gates, gated_instants, remove_gates
+from pyhudi.timeline.write_gate import PublicationIntent, close_gates, gated_instants, remove_gates
 from pyhudi.transaction.conflict_resolution import is_clustering
 from pyhudi.transaction.locks.lock_provider import has_several_writers
 from pyhudi.transaction.rollback.rollback_log_blocks import void_appends
@@ -144,7 +144,7 @@ class Rollbacks:
             The timeline as it is then.
         """
         others = [i for i in active.timeline.pending() if i.state is State.INFLIGHT and i.requested != instant]
-        sent = [i for i in others if PublicationSign(self.storage, i.requested).is_set()]
+        sent = [i for i in others if PublicationIntent(self.storage, i.requested).is_set()]
         for entry in sent:
             self.roll_back(active, entry)
         return active.reload() if sent else active
@@ -188,7 +188,7 @@ class Rollbacks:
             else:
                 active.delete_pending(plan.instant, plan.action)
             self.storage.delete(heartbeat.heartbeat_path(plan.instant))
-            PublicationSign(self.storage, plan.instant).remove()
+            PublicationIntent(self.storage, plan.instant).remove()
             metadata = RollbackMetadata(
                 start=rollback.requested,
                 millis=int((time.monotonic() - begun) * 1000),
