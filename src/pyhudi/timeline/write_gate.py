@@ -9,8 +9,8 @@ finds the gate closed and takes its file back.
 A plan may be carried out more than once under its one instant, as attempts fail or are taken for dead. So every attempt
 has a gate of its own, and a claim says which of them the instant belongs to now.
 
-Gates, claims and publication intents are small files in ``.hoodie/.aux``, a folder in which Apache Hudi looks for nothing of that
-name.
+Gates, claims and publication intents are small files in ``.hoodie/.aux``, a folder in which Apache Hudi looks for
+nothing of that name.
 """
 
 from __future__ import annotations
