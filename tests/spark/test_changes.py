@@ -120,6 +120,10 @@ def test_all_columns_by_name(spark, tmp_path):
     assert (done.rows_updated, done.rows_inserted, done.rows_deleted) == (1, 0, 0)
     assert rows(table)[0] == (1, "Bodø", 21, None)
     assert len(rows(table)) == 5
+    # rows that the source does not have
+    done = table.merge(moved, "target.id = s.id").when_not_matched_by_source_delete("target.fare > 30").execute()
+    assert (done.rows_updated, done.rows_inserted, done.rows_deleted) == (0, 0, 2)
+    assert [row[0] for row in rows(table)] == [1, 2, 3]
 
 
 def test_what_is_refused(spark, tmp_path):
