@@ -8,17 +8,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
-from pyhudi.format.avro.container import is_container, load_schema, read_container, write_container
+from pyhudi.format.avro.container import (
+    container_of,
+    encode_record,
+    is_container,
+    load_schema,
+    read_container,
+    schema_json,
+)
 from pyhudi.storage import join_path
 from pyhudi.timeline.instant import Action, completed_action
 from pyhudi.timeline.jackson_json import pretty
+from pyhudi.timeline.write_stat_avro import stats_map
 from pyhudi.timeline.write_stat_json import stats_by_partition
 
 NEW_FILE_GROUP = "null"
@@ -81,6 +88,7 @@ _DEFAULTS = {
     for name in WRITE_STAT_SCHEMA.names
     if name not in _MAYBE_NULL
 }
+_NO_STATS_MAP = b"\x02\x00"
 _NO_STATS = WRITE_STAT_SCHEMA.empty_table()
 
 
@@ -145,10 +153,9 @@ class CommitMetadata:
         set is a HoodieReplaceCommitMetadata, everything else a HoodieCommitMetadata.
         """
         replaces = completed_action(action) == Action.REPLACE_COMMIT and self.replaced is not None
+        stats = write_stats(self.stats)
         record: dict[str, Any] = {
-            "partitionToWriteStats": self._stats_by_partition()
-            if version >= 8
-            else stats_by_partition(write_stats(self.stats), _JSON_FIELDS, _JSON_LOG_FIELDS),
+            "partitionToWriteStats": {} if version >= 8 else stats_by_partition(stats, _JSON_FIELDS, _JSON_LOG_FIELDS),
             "compacted": self.compacted,
             "extraMetadata": dict(self.extra),
         }
@@ -160,13 +167,10 @@ class CommitMetadata:
         if version < 8:
             return pretty(record).encode()
         name = "HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata"
-        return write_container(load_schema(f"{name}.v8-v9"), [record])
-
-    def _stats_by_partition(self) -> dict[str, list[dict[str, Any]]]:
-        result: dict[str, list[dict[str, Any]]] = {}
-        for partition, rows in groupby(write_stats(self.stats).to_pylist(), key=lambda row: row["partitionPath"]):
-            result.setdefault(partition, []).extend(_avro_stat(row) for row in rows)
-        return result
+        schema = schema_json(load_schema(f"{name}.v8-v9"))
+        # the map of stats comes first: the branch of its union and, as it is empty in the record, its end
+        rest = encode_record(schema, record).removeprefix(_NO_STATS_MAP)
+        return container_of(schema, [_NO_STATS_MAP[:1] + stats_map(stats) + rest])
 
     def _replaced_by_partition(self) -> dict[str, list[str]]:
         assert self.replaced is not None
@@ -232,12 +236,4 @@ def _to_row(stat: Mapping[str, Any]) -> dict[str, Any]:
     cdc = row.get("cdcStats")
     if isinstance(cdc, Mapping):
         row["cdcStats"] = list(cdc.items())
-    return row
-
-
-def _avro_stat(row: dict[str, Any]) -> dict[str, Any]:
-    if row["path"] is None:
-        row["partitionPath"] = None
-    if row["cdcStats"] is not None:
-        row["cdcStats"] = dict(row["cdcStats"])
     return row
