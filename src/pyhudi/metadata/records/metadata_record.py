@@ -35,8 +35,13 @@ SECONDARY_INDEX = "SecondaryIndexMetadata"
 PAYLOADS = (FILES, BLOOM_FILTER, COLUMN_STATS, RECORD_INDEX, SECONDARY_INDEX)
 """Names of the payloads; columns of `decode`."""
 
-_AVSC = {6: "HoodieMetadataRecord.0.15.0", 8: "HoodieMetadataRecord.1.0.2", 9: "HoodieMetadataRecord.1.2.0"}
-"""Table version → the schema of the release that writes it."""
+_AVSC = {
+    5: "HoodieMetadataRecord.0.15.0",
+    6: "HoodieMetadataRecord.0.15.0",
+    8: "HoodieMetadataRecord.1.0.2",
+    9: "HoodieMetadataRecord.1.2.0",
+}
+"""Table version → the schema of the release that writes it; version 5, which is read only, has fewer fields than 6."""
 
 
 _TOGETHER_ROWS = 1 << 17
@@ -199,7 +204,7 @@ def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _own_schema(table_version: int) -> AvroSchema:
     if table_version not in _AVSC:
-        raise FormatError(f"no metadata table of table version {table_version} can be written, only of 6, 8 and 9")
+        raise FormatError(f"no metadata table of table version {table_version} can be read, only of 5, 6, 8 and 9")
     return load_schema(_AVSC[table_version])
 
 

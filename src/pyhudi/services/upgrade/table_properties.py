@@ -103,6 +103,8 @@ def _six_to_eight(found: Properties) -> Properties:
     }
     if found.get(_KEYGEN_CLASS):
         found[_KEYGEN_TYPE] = _keygen_type(found[_KEYGEN_CLASS])
+    elif found.get(_KEYGEN_TYPE):
+        found[_KEYGEN_CLASS] = class_name(parse_keygen(found[_KEYGEN_TYPE]))
     return found
 
 
