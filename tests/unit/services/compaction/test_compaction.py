@@ -202,8 +202,9 @@ def serially(job: CompactionJob) -> pa.Table:
 
 
 def test_dying_anywhere(mor: MorTable):
-    """Whoever dies while planning or running: the rows are there, and the next run finishes."""
-    before = mor.rows()
+    """Whoever dies while planning or running: the rows are there, and the next run finishes; at one point it has to be
+    asked for, as another program might be at work."""
+    before, doubtful = mor.rows(), 0
     opts = Options.parse(mor.options)
 
     def act(storage: Storage) -> None:
@@ -216,12 +217,18 @@ def test_dying_anywhere(mor: MorTable):
         left = MorTable(Path(storage.root.removeprefix("file://")), mor.version, options=mor.options)
         assert left.rows() == before
         seen.add(tuple(i.action for i in left.client.active_timeline().timeline.pending()))
-        left.table.services.compact()
+        try:
+            left.table.services.compact()
+        except BusyError:  # died between the inflight file and the claim on it
+            doubtful += 1
+            (inflight,) = left.client.active_timeline().timeline.pending()
+            left.table.services.run_compaction(inflight.requested)
         assert left.rows() == before
         assert all(not one["log_paths"] for one in slices(left))
         assert not left.client.active_timeline().timeline.pending()
         _only_known_files(left)
     assert {(), ("compaction",)} <= seen
+    assert doubtful <= 2
 
 
 def _only_known_files(table: MorTable) -> None:
