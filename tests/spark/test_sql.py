@@ -98,6 +98,8 @@ def test_the_life_of_a_table(spark, kind):
     spark.sql("ALTER TABLE rides RENAME TO trips")
     assert [row.tableName for row in spark.sql("SHOW TABLES").collect()] == ["trips"]
     assert table.validate_metadata().num_rows == 0  # its name has changed, too
+    [(partition,), *_] = rows_of(spark, "CALL show_metadata_table_partitions('trips')")
+    assert rows_of(spark, f"CALL show_metadata_table_files(table => 'trips', partition => '{partition}')")
     spark.sql("TRUNCATE TABLE trips")
     assert spark.table("shop.trips").count() == 0
     assert spark.sql("CALL show_commits(table => 'trips', limit => 2)").count() == 2
@@ -127,6 +129,8 @@ def test_what_is_shown(spark):
     assert "PARTITIONED BY (city)" in made
     assert [c.name for c in spark.catalog.listColumns("rides")][-1] == "city"
     assert dict(rows_of(spark, "CALL show_table_properties('rides', limit => 100)"))["hoodie.table.name"] == "rides"
+    one = "CALL show_table_properties(table => 'rides', limit => 100, filter => \"key = 'hoodie.table.name'\")"
+    assert rows_of(spark, one) == [("hoodie.table.name", "rides")]
     # what was shown makes the same table
     spark.sql("CREATE TABLE copied LIKE rides USING hudi")
     assert dict(rows_of(spark, "SHOW TBLPROPERTIES copied"))["type"] == "mor"
@@ -251,6 +255,7 @@ def test_what_is_refused(spark):
         "CALL show_comits('rides')": QueryError,
         "CALL show_commits(tabel => 'rides')": QueryError,
         "CALL hive_sync('rides')": UnsupportedTableError,
+        "CALL show_timeline(table => 'rides', startTime => '2020')": UnsupportedTableError,
         "CALL run_ttl('rides')": UnsupportedTableError,
         "CALL show_commits('rides; DROP TABLE rides')": QueryError,
     }

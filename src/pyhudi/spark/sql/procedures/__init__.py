@@ -15,6 +15,12 @@ from pyhudi.sql.procedures import signature_of
 from pyhudi.sql.statements import Call
 
 PROCEDURES: dict[str, Procedure] = {**commits.PROCEDURES, **tables.PROCEDURES, **maintenance.PROCEDURES}
+_NOT_SERVED = {
+    "copy_to_temp_view": ("begin_instance_time", "end_instance_time", "as_of_instant"),
+    "show_archived_commits": ("start_ts", "end_ts"),
+    "show_timeline": ("startTime", "endTime"),
+}
+"""Arguments of procedures that are refused: leaving them out of account would give other rows than asked for."""
 _JAVA_ONLY = {
     "hive_sync": "sync the table with the tools of your catalog",
     "hdfs_parquet_import": "read the files with spark.read.parquet and write them with bulk_insert",
@@ -36,4 +42,11 @@ def call(spark: SparkSession, statement: Call) -> DataFrame:
     if procedure is None:
         other = _JAVA_ONLY.get(signature.name, "the service that it runs is not served by CALL yet")
         raise UnsupportedTableError(f"the procedure {signature.name} is not served: {other}")
-    return result(spark, signature.schema, procedure(spark, Arguments(signature, values)))
+    for name in _NOT_SERVED.get(signature.name, ()):
+        if values[name]:
+            raise UnsupportedTableError(
+                f"the argument {name!r} of {signature.name} is not served: leave it out, and filter the result"
+            )
+    found = result(spark, signature.schema, procedure(spark, Arguments(signature, values)))
+    condition = values.get("filter")
+    return found.where(str(condition)) if condition else found
