@@ -80,6 +80,7 @@ def test_every_changing_operation_can_fail(tmp_path: Path) -> None:
     def work(storage: Storage) -> None:
         storage.make_dirs("d")
         storage.write("d/a", b"1")
+        storage.set_modified("d/a", 1_000)
         storage.create("d/b", b"1")
         storage.replace("d/c", b"1", None)
         with storage.open_output("d/o") as out:
@@ -91,7 +92,7 @@ def test_every_changing_operation_can_fail(tmp_path: Path) -> None:
     learned = faulty(tmp_path)
     work(learned)
     count = sum(name in WRITES for name, _ in learned.operations)
-    assert count == len(WRITES) == 8
+    assert count == len(WRITES) == 9
     for nth in range(1, count + 1):
         for when in ("before", "after"):
             storage = faulty(tmp_path / f"{nth}{when}", Fault("writes", nth, when, Killed))  # type: ignore[arg-type]
