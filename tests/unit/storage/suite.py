@@ -245,6 +245,14 @@ class StorageTests:
         storage.delete_many(f"m/{worker}/{n:03d}.txt" for worker in range(8) for n in range(0, 30, 2))
         assert storage.list("m", recursive=True).num_rows == 120
 
+    def test_set_modified_changes_at_most_the_time(self, storage: Storage) -> None:
+        storage.write("a", b"1")
+        storage.set_modified("a", 1_700_000_000_123)
+        found = storage.stat("a")
+        assert found is not None
+        assert storage.read("a") == b"1"
+        assert found.mtime_ms == 1_700_000_000_123 or not storage.root.startswith("file:")
+
     def test_make_dirs_shows_no_file(self, storage: Storage) -> None:
         storage.make_dirs(".hoodie/timeline/history")
         storage.make_dirs(".hoodie/timeline/history")

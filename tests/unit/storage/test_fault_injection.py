@@ -80,9 +80,9 @@ def test_every_changing_operation_can_fail(tmp_path: Path) -> None:
     def work(storage: Storage) -> None:
         storage.make_dirs("d")
         storage.write("d/a", b"1")
+        storage.set_modified("d/a", 1_000)
         storage.create("d/b", b"1")
         storage.replace("d/c", b"1", None)
-        storage.set_modified("d/c", 1_000)
         with storage.open_output("d/o") as out:
             out.write(b"1")
         storage.delete("d/a")
