@@ -67,6 +67,8 @@ def test_golden_files_are_decoded():
 def test_golden_files_are_encoded_as_they_were():
     count = 0
     for file in golden_files():
+        if file.table.startswith("v5_"):  # read, never written
+            continue
         values = file.entries()["value"].combine_chunks()
         table = decode(values, file.schema).combine_chunks()
         names = {row["_hoodie_file_name"] for row in one_by_one(file)}

@@ -53,7 +53,7 @@ from tests.unit.transaction.test_writer_death import deaths
 
 VERSIONS = (6, 8, 9)
 SMALL = {"hoodie.index.bloom.num_entries": "10", "hoodie.bloom.index.filter.dynamic.max.entries": "10"}
-MOR = [name for name in NAMES if "_mor_" in name]
+MOR = [name for name in NAMES if "_mor_" in name and not name.startswith("v5_")]  # version 5 is not written
 
 
 @pytest.fixture(params=VERSIONS)
