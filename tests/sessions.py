@@ -9,8 +9,40 @@ SMALL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.sql.session.timeZone": "UTC",
-    # no test lives long enough for what the second compiler finds out, and its work would be done on our two cores
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # no test lives long enough for what the second compiler finds out, and its work would be done on our two cores;
+    # small plans leave much garbage, which a large young generation drops at once; Spark's own classes are well-formed
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:NewSize=600m "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+    # nobody looks at plans and jobs that are over
+    "spark.sql.ui.explainMode": "simple",
+    "spark.ui.liveUpdate.period": "-1",
+    "spark.sql.ui.retainedExecutions": "2",
+    "spark.ui.retainedJobs": "2",
+    "spark.ui.retainedStages": "2",
+    "spark.ui.retainedTasks": "10",
     # so many plans are run that what Spark compiles for them does not fit into its cache of 100
     "spark.sql.codegen.cache.maxEntries": "2000",
 }
+
+
+def remember_java_classes() -> None:
+    """Have Py4J look up each name of a Java class once, not at each call of a function of `pyspark.sql.functions`.
+
+    A look-up asks for the name in every package that is imported, and each of these in every jar: about a millisecond,
+    thousands of times in a suite of small plans.
+    """
+    from py4j.java_gateway import JavaClass, JVMView
+
+    look_up = JVMView.__getattr__
+    known: dict[tuple[int, str], tuple[JVMView, JavaClass]] = {}
+
+    def remembered(view: JVMView, name: str) -> object:
+        found = known.get((id(view), name))
+        if found is not None:
+            return found[1]
+        value = look_up(view, name)
+        if isinstance(value, JavaClass):
+            known[id(view), name] = (view, value)  # with the view, so that no other one gets its identity
+        return value
+
+    JVMView.__getattr__ = remembered

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.interop.oracle import Oracle
-from tests.sessions import SMALL
+from tests.sessions import SMALL, remember_java_classes
 
 
 class OneAtATime:
@@ -52,6 +52,7 @@ def spark() -> Iterator[Any]:
 
     import pyhudi
 
+    remember_java_classes()
     builder = pyhudi.configure_spark(SparkSession.builder)
     for key, value in {**SMALL, "spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}.items():
         builder = builder.config(key, value)

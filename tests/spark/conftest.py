@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pyspark.sql import SparkSession
-from tests.sessions import SMALL
+from tests.sessions import SMALL, remember_java_classes
 
 from pyhudi.spark.java_runtime import ensure_java
 
@@ -24,6 +24,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     ensure_java()
+    remember_java_classes()
     folder: Path = tmp_path_factory.mktemp("spark")
     builder = SparkSession.builder.master("local[2]").appName("pyhudi-tests")
     for key, value in {
