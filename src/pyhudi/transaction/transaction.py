@@ -40,17 +40,18 @@ from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.timeline.write_gate import PublicationIntent, WriteGate
-from pyhudi.transaction import schema_conflicts as column_rules
 from pyhudi.transaction.action_start import current_config, new_heartbeat
-from pyhudi.transaction.clustering_updates import allows_updates
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.commit_report import commit_report
-from pyhudi.transaction.conflict_resolution import find_conflict, find_rival
+from pyhudi.transaction.conflicts import schema_conflicts as column_rules
+from pyhudi.transaction.conflicts.clustering_updates import allows_updates
+from pyhudi.transaction.conflicts.conflict_resolution import find_conflict, find_rival
+from pyhudi.transaction.conflicts.key_conflicts import find_key_conflict
+from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 from pyhudi.transaction.file_reconciliation import reconcile
-from pyhudi.transaction.key_conflicts import find_key_conflict
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.lock_provider import LockProvider
-from pyhudi.transaction.post_commit import (
+from pyhudi.transaction.post_commit.commit_report import commit_report
+from pyhudi.transaction.post_commit.metadata_updates import (
     build_metadata_table,
     metadata_write_context,
     plan_metadata_services,
@@ -58,11 +59,10 @@ from pyhudi.transaction.post_commit import (
 )
 from pyhudi.transaction.rollback import late_files
 from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest, refuse_pending_restore
-from pyhudi.transaction.rollback_status import find_rollback, rolled_back
-from pyhudi.transaction.serializable_reads import ReadSet
+from pyhudi.transaction.rollback.rollback_status import find_rollback, rolled_back
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.services.compaction_job import MetadataCompactionJob
+    from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob
     from pyhudi.storage import Storage
     from pyhudi.table.meta_client import TableMetaClient
 
@@ -238,8 +238,8 @@ class Transaction:
         ``exclusively`` is done with the completed instant before any other writer may begin or commit; every write of
         others that is pending, or was completed since this one began, is then a conflict. ``agree_on_columns``: the
         table's columns (Avro JSON) that the write was planned on, ``planned_on``, may have been changed since
-        (`pyhudi.transaction.schema_conflicts`). ``reads``: what the write depends on, a change of which is a conflict,
-        too.
+        (`pyhudi.transaction.conflicts.schema_conflicts`). ``reads``: what the write depends on, a change of which is a
+        conflict, too.
 
         Once the write is published nothing is raised: what goes wrong then is logged, and is among the warnings of the
         result. (Except what ``exclusively`` raises.)
