@@ -2,8 +2,8 @@
 
 The original deletes the old table and then writes the new one, so that a write that fails leaves nothing. Here the new
 files are written first, beside the old ones and invisible, under a replacecommit on the old table's timeline; then the
-tables are exchanged (`pyhudi.transaction.table_overwrite.table_replacement`). Who is reading the old table reads on: its
-files stay.
+tables are exchanged (`pyhudi.transaction.table_overwrite.table_replacement`). Who is reading the old table reads on:
+its files stay.
 """
 
 from __future__ import annotations
