@@ -21,7 +21,7 @@ from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.foreign_plans import refuse_while_alive
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.post_commit import metadata_write_context
+from pyhudi.transaction.post_commit.metadata_updates import metadata_write_context
 from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, refuse_pending_restore
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pyhudi.config import Options, options
 from pyhudi.errors import ConfigError, OptionWithoutEffectWarning, warn
 from pyhudi.metrics.publish import check_metrics_options
-from pyhudi.transaction.clustering_updates import allows_updates
+from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 
 _OFF = ("", "false")
 

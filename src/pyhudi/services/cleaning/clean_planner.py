@@ -21,7 +21,7 @@ from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.instant import Action, Instant, State, format_instant, instant_of_millis, parse_instant
-from pyhudi.transaction.conflict_resolution import pending_clustering_groups
+from pyhudi.transaction.conflicts.conflict_resolution import pending_clustering_groups
 
 if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable

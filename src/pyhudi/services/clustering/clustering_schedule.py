@@ -23,7 +23,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.conflict_resolution import GROUP_SCHEMA, is_clustering, pending_clustering_groups
+from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA, is_clustering, pending_clustering_groups
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.rollback.rollback_failed import newest, refuse_pending_restore
 from pyhudi.write.write_settings import max_file_size

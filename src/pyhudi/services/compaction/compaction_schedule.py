@@ -22,7 +22,7 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State, instant_of_millis
 from pyhudi.timeline.instant_generator import InstantGenerator
-from pyhudi.transaction.conflict_resolution import GROUP_SCHEMA, pending_clustering_groups
+from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA, pending_clustering_groups
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.rollback.rollback_failed import failed_writes_policy, newest, refuse_pending_restore
 from pyhudi.write.write_settings import max_file_size

@@ -38,11 +38,11 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.timeline.write_gate import PublicationIntent, close_gates, gated_instants, remove_gates
-from pyhudi.transaction.conflict_resolution import is_clustering
+from pyhudi.transaction.conflicts.conflict_resolution import is_clustering
 from pyhudi.transaction.locks.lock_provider import has_several_writers
 from pyhudi.transaction.rollback.rollback_log_blocks import void_appends
 from pyhudi.transaction.rollback.rollback_plan import plan_rollback, planned_paths, unplanned_paths
-from pyhudi.transaction.rollback_status import read_rollback_plan
+from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -41,9 +41,13 @@ from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.clustering_updates import allows_updates
-from pyhudi.transaction.conflict_resolution import PENDING_SCHEMA, pending_clustering_groups, pending_compaction_groups
-from pyhudi.transaction.plan_basis import PlanBasis
+from pyhudi.transaction.conflicts.clustering_updates import allows_updates
+from pyhudi.transaction.conflicts.conflict_resolution import (
+    PENDING_SCHEMA,
+    pending_clustering_groups,
+    pending_compaction_groups,
+)
+from pyhudi.transaction.conflicts.plan_basis import PlanBasis
 from pyhudi.write.location_columns import DELETE, FILE_ID
 from pyhudi.write.log_settings import LOG_SLICES_SCHEMA, appended_groups, log_slices
 from pyhudi.write.partition_upsert import PartitionLookup

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, overload
 
-from pyhudi.index_planning import session_if_any
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.clustering_runner import (
     ClusteringResult,
@@ -16,27 +13,19 @@ from pyhudi.services.clustering.clustering_runner import (
     run_pending,
 )
 from pyhudi.services.clustering.clustering_schedule import make_plan, pending_plans, schedule
+from pyhudi.table_services.service_base import Given, ServiceBase, session_if_any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pyhudi.config import Options
-    from pyhudi.table.meta_client import TableMetaClient
 
-Given = Mapping[str, object] | None
-
-
-class ClusteringServices:
+class ClusteringServices(ServiceBase):
     """Clustering of one table: small file groups become large ones, and rows are sorted, while their commit times,
     sequence numbers and keys stay. Log files are merged on the way.
 
     What is planned stays readable and is replaced in one commit. File groups of a pending plan cannot be written to
     until it is run; a write that did so all the same makes the clustering fail, never the other way round.
     """
-
-    @abstractmethod
-    def _open(self, options: Given) -> tuple[TableMetaClient, Options]:
-        """The table as it is now, and options on top of its own."""
 
     @overload
     def cluster(
