@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, overload
 
+from pyhudi.metrics.progress import Progress
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.clustering_runner import (
     ClusteringResult,
@@ -35,6 +36,7 @@ class ClusteringServices(ServiceBase):
         dry_run: Literal[False] = False,
         only_if_due: bool = False,
         spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> ClusteringResult: ...
 
     @overload
@@ -45,6 +47,7 @@ class ClusteringServices(ServiceBase):
         dry_run: Literal[True],
         only_if_due: bool = False,
         spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> ClusteringPlan: ...
 
     def cluster(
@@ -54,6 +57,7 @@ class ClusteringServices(ServiceBase):
         dry_run: bool = False,
         only_if_due: bool = False,
         spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> ClusteringResult | ClusteringPlan:
         """Rewrite file groups: run the plans that are pending or, if there are none, make a plan and run it.
 
@@ -62,7 +66,8 @@ class ClusteringServices(ServiceBase):
         `hoodie.clustering.plan.strategy.sort.columns` if given, along the curve that `hoodie.layout.optimize.strategy`
         names. The call itself is the reason to cluster; with ``only_if_due`` a new plan is made only after
         `hoodie.clustering.async.max.commits` commits. With ``dry_run`` nothing is done, and the plan that would be made
-        is returned.
+        is returned. ``progress`` is called with the name of the work, how many groups of files are done, and how many there
+        are (on Spark before and after).
 
         Raises:
             ConfigError: options are wrong, or there is no such column to sort by; nothing is planned then.
@@ -74,7 +79,7 @@ class ClusteringServices(ServiceBase):
         client, opts = self._open(options)
         if dry_run:
             return make_plan(client, opts, only_if_due=only_if_due)
-        return run_all(client, opts, _runner(spark), only_if_due=only_if_due)
+        return run_all(client, opts, _runner(spark, progress), only_if_due=only_if_due)
 
     def schedule_clustering(self, options: Given = None, *, only_if_due: bool = False) -> ClusteringPlan:
         """Make a clustering plan and leave it on the timeline, to be run by whoever comes. Its file groups cannot be
@@ -86,16 +91,21 @@ class ClusteringServices(ServiceBase):
         return schedule(client, opts, only_if_due=only_if_due)
 
     def run_clustering(
-        self, instant: str | None = None, options: Given = None, *, spark: SparkSession | None = None
+        self,
+        instant: str | None = None,
+        options: Given = None,
+        *,
+        spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> ClusteringResult:
         """Run the clustering plans that are pending, oldest first, or only that of ``instant``. A run that failed
-        before, here or elsewhere, is undone and begun anew. Errors as of `cluster`.
+        before, here or elsewhere, is undone and begun anew. ``progress`` and errors as of `cluster`.
 
         A clustering that another program has begun is left alone, unless its ``instant`` is given here, or it has been
         silent for `pyhudi.compaction.abandoned.minutes`.
         """
         client, opts = self._open(options)
-        return run_pending(client, opts, _runner(spark), instant=instant, asked_for=instant is not None)
+        return run_pending(client, opts, _runner(spark, progress), instant=instant, asked_for=instant is not None)
 
     def pending_clusterings(self) -> list[ClusteringPlan]:
         """The clustering plans on the timeline that are not completed, oldest first."""
@@ -103,11 +113,11 @@ class ClusteringServices(ServiceBase):
         return pending_plans(client.active_timeline())
 
 
-def _runner(spark: SparkSession | None) -> ClusteringRunner:
+def _runner(spark: SparkSession | None, progress: Progress | None) -> ClusteringRunner:
     """Who does the work."""
     session = spark or session_if_any()
     if session is None:
-        return ThreadRunner()
+        return ThreadRunner(progress)
     from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 
-    return SparkClusteringRunner(session)
+    return SparkClusteringRunner(session, progress=progress)
