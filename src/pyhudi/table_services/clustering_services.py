@@ -66,8 +66,8 @@ class ClusteringServices(ServiceBase):
         `hoodie.clustering.plan.strategy.sort.columns` if given, along the curve that `hoodie.layout.optimize.strategy`
         names. The call itself is the reason to cluster; with ``only_if_due`` a new plan is made only after
         `hoodie.clustering.async.max.commits` commits. With ``dry_run`` nothing is done, and the plan that would be made
-        is returned. ``progress`` is called with the name of the work, how many groups of files are done, and how many there
-        are (on Spark before and after).
+        is returned. ``progress`` is called with the name of the work, how many groups of files are done, and how many
+        there are (on Spark before and after).
 
         Raises:
             ConfigError: options are wrong, or there is no such column to sort by; nothing is planned then.
