@@ -1,6 +1,7 @@
 """CALL: each procedure is a function of a session and its arguments that returns the rows of its result.
 
-A module adds its procedures to `PROCEDURES`; what Apache Hudi has and nobody has added is refused by name.
+A module adds its procedures to `PROCEDURES`; what is not served is refused by name, with what
+to use instead.
 """
 
 from __future__ import annotations
@@ -9,28 +10,58 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.spark.sql.passthrough_statements import result
-from pyhudi.spark.sql.procedures import commit_procedures, service_procedures, table_procedures
+from pyhudi.spark.sql.procedures import (
+    cleaning_procedures,
+    clustering_procedures,
+    commit_procedures,
+    log_file_procedures,
+    metadata_procedures,
+    recovery_procedures,
+    service_procedures,
+    storage_procedures,
+    table_procedures,
+    upgrade_procedures,
+)
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure
 from pyhudi.sql.procedure_signatures import signature_of
 from pyhudi.sql.statements import Call
 
 PROCEDURES: dict[str, Procedure] = {
+    **cleaning_procedures.PROCEDURES,
+    **clustering_procedures.PROCEDURES,
     **commit_procedures.PROCEDURES,
-    **table_procedures.PROCEDURES,
+    **log_file_procedures.PROCEDURES,
+    **metadata_procedures.PROCEDURES,
+    **recovery_procedures.PROCEDURES,
     **service_procedures.PROCEDURES,
+    **storage_procedures.PROCEDURES,
+    **table_procedures.PROCEDURES,
+    **upgrade_procedures.PROCEDURES,
 }
-_NOT_SERVED = {
-    "copy_to_temp_view": ("begin_instance_time", "end_instance_time", "as_of_instant"),
-    "show_archived_commits": ("start_ts", "end_ts"),
-    "show_timeline": ("startTime", "endTime"),
-}
-"""Arguments of procedures that are refused: leaving them out of account would give other rows than asked for."""
-_JAVA_ONLY = {
-    "hive_sync": "sync the table with the tools of your catalog",
+_AUDIT = "the audit of the storage-based lock provider is written and read by Apache Hudi alone"
+_REPAIRS = "errors of a table name the file and what to do about it; HudiTable.validate_metadata looks for differences"
+_USE_INSTEAD = {
+    "hive_sync": "a catalog is synced by its own tools; tables by name are in Spark's session catalog",
     "hdfs_parquet_import": "read the files with spark.read.parquet and write them with bulk_insert",
     "run_bootstrap": "read the files with spark.read.parquet and write them with bulk_insert",
+    "show_bootstrap_mapping": "bootstrapped tables are not read here",
+    "show_bootstrap_partitions": "bootstrapped tables are not read here",
     "sync_validate": "compare the tables with queries",
+    "run_ttl": "find old partitions with show_metadata_table_partitions, and drop them with drop_partition",
+    "run_rollback_inflight_tableservice": "run_compaction and run_clustering undo what was begun, and begin anew",
+    "partition_bucket_index_manager": "the numbers of buckets of partitions are read, and changed by Apache Hudi alone",
+    "export_instants": "HudiTable.history(archived=True) has the instants as an Arrow table, which can be written",
+    "set_audit_lock": _AUDIT,
+    "show_audit_lock_status": _AUDIT,
+    "validate_audit_lock": _AUDIT,
+    "cleanup_audit_lock": _AUDIT,
+    "repair_add_partition_meta": _REPAIRS,
+    "repair_corrupted_clean_files": _REPAIRS,
+    "repair_deduplicate": "an upsert of the rows that are to stay, or DELETE, takes rows out that are there twice",
+    "repair_migrate_partition_meta": _REPAIRS,
+    "repair_overwrite_hoodie_props": "properties are changed by the options of writes, and by upgrade_table",
 }
+"""Procedures that are refused, and what to use."""
 
 
 def call(spark: SparkSession, statement: Call) -> DataFrame:
@@ -44,13 +75,7 @@ def call(spark: SparkSession, statement: Call) -> DataFrame:
     values = signature.bind(statement)
     procedure = PROCEDURES.get(signature.name)
     if procedure is None:
-        other = _JAVA_ONLY.get(signature.name, "the service that it runs is not served by CALL yet")
-        raise UnsupportedTableError(f"the procedure {signature.name} is not served: {other}")
-    for name in _NOT_SERVED.get(signature.name, ()):
-        if values[name]:
-            raise UnsupportedTableError(
-                f"the argument {name!r} of {signature.name} is not served: leave it out, and filter the result"
-            )
+        raise UnsupportedTableError(f"the procedure {signature.name} is not served: {_USE_INSTEAD[signature.name]}")
     found = result(spark, signature.schema, procedure(spark, Arguments(signature, values)))
     condition = values.get("filter")
     return found.where(str(condition)) if condition else found

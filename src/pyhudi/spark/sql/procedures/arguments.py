@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -40,9 +41,9 @@ class Arguments:
         return bool(self.values[name])
 
     def limited(self, rows: Rows) -> list[Sequence[Any]]:
-        """Return as many rows as ``limit`` allows."""
-        found, limit = list(rows), self.number("limit")
-        return found if limit is None or limit < 0 else found[:limit]
+        """Return as many rows as ``limit`` allows; no more are made."""
+        limit = self.number("limit")
+        return list(rows if limit is None or limit < 0 else itertools.islice(rows, limit))
 
     def location(self, spark: SparkSession) -> str:
         """Return where the table of ``table`` or ``path`` is.
@@ -67,6 +68,19 @@ class Arguments:
         """Open the table to do something to it, by the session's options, those of ``options``, and those given."""
         given = {**session_options(spark), **_pairs(self.values.get("options")), **(options or {})}
         return TableHandle.at(self.location(spark), given)
+
+    def opened(self, spark: SparkSession, options: Mapping[str, str] | None = None) -> tuple[TableMetaClient, Options]:
+        """Open the table for a service, by the same options as `table`.
+
+        Raises:
+            TableConfigConflictError: an option says otherwise than the table.
+        """
+        client = self.table(spark, options).client()
+        return client, client.config.validate_against(client.options)
+
+    def given(self, names: Mapping[str, str]) -> dict[str, str]:
+        """Return the arguments that are given as options: ``names`` has the option of each."""
+        return {option: str(self.values[name]) for name, option in names.items() if self.values[name] is not None}
 
 
 def _pairs(text: object) -> dict[str, str]:

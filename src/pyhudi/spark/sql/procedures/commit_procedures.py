@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import InstantNotFoundError
+from pyhudi.services.rollback import rollback_record
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, total
-from pyhudi.timeline.instant import WRITE_ACTIONS, Instant, State
+from pyhudi.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 
 _NEW = "null"
 """The previous commit of a new file group."""
+_FILE_COLUMNS = [
+    "partitionPath",
+    "fileId",
+    "prevCommit",
+    "numWrites",
+    "numInserts",
+    "numDeletes",
+    "numUpdateWrites",
+    "totalWriteErrors",
+    "totalLogBlocks",
+    "totalCorruptLogBlock",
+    "totalRollbackBlocks",
+    "totalLogRecords",
+    "totalUpdatedRecordsCompacted",
+    "totalWriteBytes",
+]
+_Archived: TypeAlias = tuple[tuple[str, str | None, str], CommitMetadata]
 _TOTALS = ("numWrites", "numUpdateWrites", "totalWriteErrors")
 
 
@@ -45,40 +67,40 @@ def show_commits(spark: SparkSession, arguments: Arguments) -> Rows:
     return arguments.limited((i.requested, i.completion, i.action, *_totals(m.stats)) for i, m in _writes(active))
 
 
-def show_archived_commits(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show writes that have left the active timeline, newest first."""
+def _archived(spark: SparkSession, arguments: Arguments, first: str = "", last: str = "") -> Iterator[_Archived]:
+    """Completed writes that have left the active timeline, newest first, between two times, inclusive."""
     client = arguments.client(spark)
-    rows = sorted(read_history(client.storage, client.config.layout).to_pylist(), key=lambda r: r["requested"])
+    found = read_history(client.storage, client.config.layout, up_to=last or None)
+    for row in found.sort_by([("requested", "descending")]).to_pylist():
+        if row["action"] in WRITE_ACTIONS and row["metadata"] and row["requested"] >= first:
+            yield (row["requested"], row["completion"], row["action"]), decode_commit(row["metadata"])
+
+
+def show_archived_commits(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show writes that have left the active timeline, newest first; those from ``start_ts`` to ``end_ts``."""
+    times = (arguments.text("start_ts") or "", arguments.text("end_ts") or "")
     return arguments.limited(
-        (row["requested"], row["completion"], *_totals(decode_commit(row["metadata"]).stats))
-        for row in reversed(rows)
-        if row["action"] in WRITE_ACTIONS and row["metadata"]
+        (requested, completion, *_totals(metadata.stats))
+        for (requested, completion, _), metadata in _archived(spark, arguments, *times)
+    )
+
+
+def show_archived_commits_metadata(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show the files of writes that have left the active timeline, newest write first."""
+    return arguments.limited(
+        (*head, *row.values())
+        for head, metadata in _archived(spark, arguments)
+        for row in metadata.stats.select(_FILE_COLUMNS).to_pylist()
     )
 
 
 def show_commits_metadata(spark: SparkSession, arguments: Arguments) -> Rows:
     """Show the files of completed writes, newest write first."""
     active = arguments.client(spark).active_timeline()
-    names = [
-        "partitionPath",
-        "fileId",
-        "prevCommit",
-        "numWrites",
-        "numInserts",
-        "numDeletes",
-        "numUpdateWrites",
-        "totalWriteErrors",
-        "totalLogBlocks",
-        "totalCorruptLogBlock",
-        "totalRollbackBlocks",
-        "totalLogRecords",
-        "totalUpdatedRecordsCompacted",
-        "totalWriteBytes",
-    ]
     return arguments.limited(
         (instant.requested, instant.completion, instant.action, *row.values())
         for instant, metadata in _writes(active)
-        for row in metadata.stats.select(names).to_pylist()
+        for row in metadata.stats.select(_FILE_COLUMNS).to_pylist()
     )
 
 
@@ -131,23 +153,38 @@ def show_commit_extra_metadata(spark: SparkSession, arguments: Arguments) -> Row
 
 
 def show_timeline(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show the instants, newest first, with the times at which their states were reached."""
-    client = arguments.client(spark)
+    """Show the instants, newest first, with the times at which their states were reached; those requested from
+    ``startTime`` to ``endTime``."""
+    first, last = arguments.text("startTime") or "", arguments.text("endTime") or ""
+    rows = itertools.chain(_active(arguments.client(spark)), _history(spark, arguments))
+    return arguments.limited(row for row in rows if row[0] >= first and (not last or row[0] <= last))
+
+
+def _active(client: TableMetaClient) -> Iterator[tuple[Any, ...]]:
     active = client.active_timeline()
-    times = {State.REQUESTED: "", State.INFLIGHT: "", State.COMPLETED: ""}
-    rows: list[tuple[Any, ...]] = []
     for instant in reversed(list(active.timeline)):
-        for state in times:
+        times: list[str | None] = []
+        for state in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):
             found = active.in_state(instant, state)
             stat = None if found is None else client.storage.stat(active.path(found))
-            times[state] = "-" if stat is None else f"{datetime.fromtimestamp(stat.mtime_ms / 1000):%m-%d %H:%M:%S}"
-        rows.append((instant.requested, instant.action, instant.state.value, *times.values(), "ACTIVE", None))
+            times.append(None if stat is None else f"{datetime.fromtimestamp(stat.mtime_ms / 1000):%m-%d %H:%M:%S}")
+        yield (instant.requested, instant.action, instant.state.value, *times, "ACTIVE", _undone(active, instant))
+
+
+def _undone(active: ActiveTimeline, instant: Instant) -> str | None:
+    """What a rollback is of."""
+    if instant.action != Action.ROLLBACK or not instant.is_completed:
+        return None
+    return f"Rolled back: {', '.join(rollback_record(active, instant)['commitsRollback'])}"
+
+
+def _history(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[Any, ...]]:
+    """Archived instants, newest first, if they are wanted."""
     if arguments.flag("showArchived"):
-        for row in (
-            read_history(client.storage, client.config.layout).sort_by([("requested", "descending")]).to_pylist()
-        ):
-            rows.append((row["requested"], row["action"], "COMPLETED", "-", "-", "-", "ARCHIVED", None))
-    return arguments.limited(rows)
+        client = arguments.client(spark)
+        found = read_history(client.storage, client.config.layout, metadata=False)
+        for row in found.sort_by([("requested", "descending")]).to_pylist():
+            yield (row["requested"], row["action"], State.COMPLETED.value, None, None, None, "ARCHIVED", None)
 
 
 def stats_file_sizes(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -161,24 +198,42 @@ def stats_file_sizes(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def _spread(values: pa.ChunkedArray) -> list[Any]:
-    low, half, high = pc.quantile(values, q=[0.1, 0.5, 0.95]).to_pylist()
-    least, most = pc.min_max(values).as_py().values()
-    return [least, low, half, pc.mean(values).as_py(), high, most, len(values), pc.stddev(values).as_py()]
+    """Least, 10th, 50th percentile, mean, 95th percentile, greatest, number and standard deviation, as Apache Hudi's
+    histograms have them."""
+    ordered = np.sort(values.to_numpy())
+    low, half, high = (_percentile(ordered, share) for share in (0.1, 0.5, 0.95))
+    spread = float(ordered.std(ddof=1)) if len(ordered) > 1 else 0.0
+    return [int(ordered[0]), low, half, float(ordered.mean()), high, int(ordered[-1]), len(ordered), spread]
+
+
+def _percentile(ordered: npt.NDArray[np.int64], share: float) -> float:
+    """A value between two neighbours, of which the place counts from one to one more than there are."""
+    place = share * (len(ordered) + 1)
+    at = min(max(int(place), 1), len(ordered))
+    above = min(at, len(ordered) - 1)
+    part = place - at if 1 <= place < len(ordered) else 0.0
+    return float(ordered[at - 1] + part * (ordered[above] - ordered[at - 1]))
 
 
 def stats_wa(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show how many records each write has written for each that it changed."""
+    """Show how many records each commit has written for each that it changed, and all of them together."""
     active = arguments.client(spark).active_timeline()
-    rows = []
-    for instant, metadata in _writes(active):
-        changed, written = total(metadata.stats, "numUpdateWrites"), total(metadata.stats, "numWrites")
-        rows.append((instant.requested, changed, written, f"{written / changed:.2f}" if changed else "0"))
-    return arguments.limited(rows)
+    rows, changed, written = [], 0, 0
+    for instant, metadata in reversed([found for found in _writes(active) if found[0].action == Action.COMMIT]):
+        counts = total(metadata.stats, "numUpdateWrites"), total(metadata.stats, "numWrites")
+        rows.append((instant.requested, *counts, _factor(*counts)))
+        changed, written = changed + counts[0], written + counts[1]
+    return [*arguments.limited(rows), ("Total", changed, written, _factor(changed, written))]
+
+
+def _factor(changed: int, written: int) -> str:
+    return f"{written / changed:.2f}" if changed else "0"
 
 
 PROCEDURES: dict[str, Procedure] = {
     "show_commits": show_commits,
     "show_archived_commits": show_archived_commits,
+    "show_archived_commits_metadata": show_archived_commits_metadata,
     "show_commits_metadata": show_commits_metadata,
     "show_commit_files": show_commit_files,
     "show_commit_partitions": show_commit_partitions,

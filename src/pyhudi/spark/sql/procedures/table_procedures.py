@@ -5,11 +5,19 @@ from __future__ import annotations
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.config import options
-from pyhudi.spark.read.load_table import load_table
+from pyhudi.config import Options, options
+from pyhudi.errors import TransactionError
+from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+from pyhudi.spark.sql.table_functions import locate
+from pyhudi.spark.sql.table_writers import save_as_table
 from pyhudi.sql.procedure_signatures import signature_of, signatures
+from pyhudi.sql.table_properties import registered_properties, table_options
+from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.markers import Markers
 
 
 def show_table_properties(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -27,7 +35,7 @@ def show_metadata_table_files(spark: SparkSession, arguments: Arguments) -> Rows
     slices = FileSystemView.load(arguments.client(spark)).all_slices()
     slices = slices.filter(pc.equal(slices["partition"], arguments.text("partition") or ""))
     paths = [*slices["base_path"].drop_null().to_pylist(), *pc.list_flatten(slices["log_paths"]).to_pylist()]
-    return arguments.limited((path.rpartition("/")[2],) for path in paths)
+    return arguments.limited((name,) for name in sorted(path.rpartition("/")[2] for path in paths))
 
 
 def show_fsview_latest(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -59,8 +67,64 @@ def show_fsview_all(spark: SparkSession, arguments: Arguments) -> Rows:
     return arguments.limited(rows)
 
 
+_TIMES = {
+    "begin_instance_time": options.BEGIN_INSTANTTIME.key,
+    "end_instance_time": options.END_INSTANTTIME.key,
+    "as_of_instant": options.AS_OF_INSTANT.key,
+}
+
+
 def _read(spark: SparkSession, arguments: Arguments) -> DataFrame:
-    return load_table(spark, arguments.location(spark), {options.QUERY_TYPE.key: str(arguments.text("query_type"))})
+    """The rows of the query that the arguments say."""
+    times = {key: value for key, value in arguments.given(_TIMES).items() if value}
+    given = {options.QUERY_TYPE.key: str(arguments.text("query_type")), **times}
+    return load_table(spark, arguments.location(spark), given)
+
+
+def copy_to_table(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Write the rows of a query to another table, with the same keys and partitions if it has to be made."""
+    config, rows = arguments.client(spark).config, _read(spark, arguments)
+    fields = tuple(field.name for field in config.partition_fields)
+    columns = [name.strip() for name in (arguments.text("columns") or "").split(",") if name.strip()]
+    chosen = columns or [name for name in rows.columns if not is_meta_column(name)]
+    save_as_table(
+        rows.select(*(quoted([name]) for name in chosen)),
+        str(arguments.text("new_table")),
+        is_hudi=True,
+        mode=str(arguments.text("save_mode")),
+        partition_by=fields,
+        given=table_options(registered_properties(config.record_keys, config.ordering_fields, config.table_type)),
+    )
+    return [(0,)]
+
+
+def commits_compare(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Say which writes the table has that are newer than the last one of the table at ``path``, or the other way."""
+    name, path = str(arguments.text("table")), str(arguments.text("path"))
+    source = TableMetaClient.open(locate(spark, name), Options.parse(session_settings(spark, path)))
+    target = TableMetaClient.open(path, Options.parse(session_settings(spark, path)))
+    ours, theirs = (
+        [i.requested for i in client.active_timeline().timeline.completed().writes()] for client in (source, target)
+    )
+    if theirs and (not ours or theirs[-1] > ours[-1]):
+        newer = [instant for instant in theirs if not ours or instant > ours[-1]]
+        return [(f"Source {name} is behind by {len(newer)} commits. Commits to catch up - [{', '.join(newer)}]",)]
+    newer = [instant for instant in ours if not theirs or instant > theirs[-1]]
+    return [(f"Source {name} is ahead by {len(newer)} commits. Commits to catch up - [{', '.join(newer)}]",)]
+
+
+def delete_marker(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Delete the markers of a write that is done or rolled back.
+
+    Raises:
+        TransactionError: it is pending, so that its rollback needs them.
+    """
+    client, wanted = arguments.client(spark), str(arguments.text("instant_time"))
+    pending = client.active_timeline().timeline.pending().find(wanted)
+    if pending is not None:
+        raise TransactionError(f"{pending} is pending, and its rollback needs its markers: roll it back instead")
+    Markers(client.storage, wanted).delete()
+    return [(True,)]
 
 
 def copy_to_temp_view(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -100,5 +164,8 @@ PROCEDURES: dict[str, Procedure] = {
     "show_fsview_latest": show_fsview_latest,
     "show_fsview_all": show_fsview_all,
     "copy_to_temp_view": copy_to_temp_view,
+    "copy_to_table": copy_to_table,
+    "commits_compare": commits_compare,
+    "delete_marker": delete_marker,
     "help": help_,
 }

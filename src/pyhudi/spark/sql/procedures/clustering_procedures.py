@@ -1,0 +1,121 @@
+"""Procedures of clustering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from pyhudi.config import options
+from pyhudi.errors import FormatError, QueryError
+from pyhudi.services.clustering.clustering_plan import ClusteringPlan
+from pyhudi.services.clustering.clustering_runner import run_pending
+from pyhudi.services.clustering.clustering_schedule import pending_plans, schedule
+from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.transaction.conflicts.conflict_resolution import is_clustering
+
+_GIVEN = {
+    "order": options.CLUSTERING_SORT_COLUMNS.key,
+    "order_strategy": options.LAYOUT_STRATEGY.key,
+    "partition_regex_pattern": options.CLUSTERING_PARTITION_REGEX.key,
+}
+_PATH = "_pyhudi_partition_path"
+_BOTH, _SCHEDULE, _EXECUTE = "scheduleandexecute", "schedule", "execute"
+
+
+def run_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Plan a clustering, run plans, or both (the default): ``op`` is schedule, execute, or scheduleandexecute."""
+    instants = [part.strip() for part in (arguments.text("instants") or "").split(",") if part.strip()]
+    op = (arguments.text("op") or (_EXECUTE if instants else _BOTH)).lower()
+    if op not in (_BOTH, _SCHEDULE, _EXECUTE):
+        raise QueryError(f"op is schedule, execute or scheduleandexecute, not {op!r}")
+    if instants and op != _EXECUTE:
+        raise QueryError(f"instants are run by op 'execute' alone, not by {op!r}")
+    partitions = _partitions(spark, arguments)
+    if partitions == []:
+        return []
+    client, opts = arguments.opened(spark, {**arguments.given(_GIVEN), **_selected(partitions)})
+    active = client.active_timeline()
+    pending = {str(plan.instant): plan for plan in pending_plans(active)}
+    unknown = [instant for instant in instants if instant not in pending]
+    if unknown:
+        known = ", ".join(sorted(pending)) or "none"
+        raise QueryError(f"no clustering is planned at {unknown[0]!r}; there are: {known}")
+    chosen = instants or sorted(pending)[: arguments.number("limit")]
+    if op != _EXECUTE:
+        plan = schedule(client, opts)
+        if plan.instant is not None:
+            pending, chosen = {plan.instant: plan}, [plan.instant]
+        elif op == _SCHEDULE:
+            chosen = []
+    if op != _SCHEDULE:
+        runner = SparkClusteringRunner(spark)
+        for instant in chosen:
+            run_pending(client.reload(), opts, runner, instant=instant, asked_for=True)
+    state = State.REQUESTED if op == _SCHEDULE else State.COMPLETED
+    shown = arguments.flag("show_involved_partition")
+    return [_row(pending[instant], instant, state, shown) for instant in sorted(chosen, reverse=True)]
+
+
+def _row(plan: ClusteringPlan, instant: str, state: State, shown: bool) -> tuple[Any, ...]:
+    return instant, len(plan), state.value, ",".join(plan.partitions) if shown else "*"
+
+
+def _selected(partitions: list[str] | None) -> dict[str, str]:
+    return {} if partitions is None else {options.CLUSTERING_PARTITIONS.key: ",".join(partitions)}
+
+
+def _partitions(spark: SparkSession, arguments: Arguments) -> list[str] | None:
+    """The paths of the partitions that are asked for; None: all.
+
+    Raises:
+        QueryError: the predicate is about other columns than the partition columns.
+    """
+    named, predicate = arguments.text("selected_partitions"), arguments.text("predicate")
+    if predicate is None:
+        return None if named is None else [path.strip() for path in named.split(",") if path.strip()]
+    handle = arguments.table(spark)
+    fields = [field.name for field in handle.config.partition_fields]
+    known = handle.inspect.partitions().to_arrow()
+    values = [known.column(number) for number in range(1, 1 + len(fields))]
+    kinds = spark_schema(pa.schema([(name, column.type) for name, column in zip(fields, values, strict=True)]))
+    rows = [row.values() for row in pa.table(values, names=fields).to_pylist()]
+    schema = StructType([StructField(_PATH, StringType()), *kinds.fields])
+    paths = known.column(0).to_pylist()
+    frame = spark.createDataFrame([(path, *row) for path, row in zip(paths, rows, strict=True)], schema)
+    try:
+        kept = frame.where(predicate).select(_PATH).collect()
+    except AnalysisException as error:
+        raise QueryError(
+            f"the predicate {predicate!r} must be a condition on the partition columns ({', '.join(fields)}) alone"
+        ) from error
+    return [row[0] for row in kept]
+
+
+def show_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show clusterings, planned and done, newest first."""
+    active = arguments.client(spark).active_timeline()
+    shown = arguments.flag("show_involved_partition")
+    rows = []
+    for instant in reversed(list(active.timeline.of_actions(Action.CLUSTERING, Action.REPLACE_COMMIT))):
+        if is_clustering(active, instant):
+            rows.append(_row(_plan(active, instant), instant.requested, instant.state, shown))
+    return arguments.limited(rows)
+
+
+def _plan(active: ActiveTimeline, instant: Instant) -> ClusteringPlan:
+    data = active.read_state(instant, State.REQUESTED)
+    try:
+        return ClusteringPlan.decode(instant.action, instant.requested, instant.state, data)
+    except FormatError as e:
+        raise active.corrupt(instant, e) from e
+
+
+PROCEDURES: dict[str, Procedure] = {"run_clustering": run_clustering, "show_clustering": show_clustering}

@@ -1,0 +1,231 @@
+"""Procedures of the metadata table."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from pyhudi.errors import AlreadyExistsError, NotFoundError, QueryError
+from pyhudi.metadata.disable_metadata import METADATA_FOLDER, detach_metadata_table
+from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES
+from pyhudi.metadata.reader.metadata_file_listing import list_from_metadata
+from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.metadata.records import metadata_record, stats_values
+from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions
+from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.services.indexing.index_builder import lock_table
+from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.view.file_listing import list_files
+from pyhudi.table.view.file_system_view import FileSystemView
+
+_PERCENTS = (0.5, 0.75, 0.95, 0.99)
+
+
+def create_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Build the metadata table, with the indexes that the session's options want.
+
+    Raises:
+        AlreadyExistsError: there is one.
+    """
+    client, opts = arguments.opened(spark)
+    folder = client.storage.uri(METADATA_FOLDER)
+    begun = time.monotonic()
+    with lock_table(client, opts, SparkFileStatsReader(spark)) as table:
+        if FILES in table.config.metadata_partitions:
+            raise AlreadyExistsError(f"there is a metadata table in {folder} already")
+        build_enabled_partitions(table.metadata_context(), table.config)
+    return [(f"Created Metadata Table in {folder} (duration={time.monotonic() - begun:.3f}secs)",)]
+
+
+def delete_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Take the metadata table out of use, and delete it."""
+    client, opts = arguments.opened(spark)
+    with lock_table(client, opts) as table:
+        detach_metadata_table(table.storage, table.config)
+    return [(f"Deleted Metadata Table at '{client.storage.uri(METADATA_FOLDER)}'",)]
+
+
+def init_metadata_table(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Open the metadata table; unless ``read_only``, also build what the session's options want and is missing.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    client, opts = arguments.opened(spark)
+    folder = client.storage.uri(METADATA_FOLDER)
+    if FILES not in client.config.metadata_partitions:
+        raise NotFoundError(f"there is no metadata table in {folder}; CALL create_metadata_table builds one")
+    begun = time.monotonic()
+    if arguments.flag("read_only"):
+        MetadataTable.open(client.storage, client.config, client.active_timeline())
+        return [(f"Opened Metadata Table in {folder} (duration={time.monotonic() - begun:.3f}sec)",)]
+    with lock_table(client, opts, SparkFileStatsReader(spark)) as table:
+        build_enabled_partitions(table.metadata_context(), table.config)
+    return [(f"Initialized Metadata Table in {folder} (duration={time.monotonic() - begun:.3f}sec)",)]
+
+
+def _metadata(client: TableMetaClient) -> MetadataTable:
+    """Open the metadata table.
+
+    Raises:
+        NotFoundError: there is none.
+        MetadataTableError: it must not be used.
+    """
+    if FILES not in client.config.metadata_partitions:
+        raise NotFoundError(f"the table at {client.storage.uri()} has no metadata table")
+    return MetadataTable.open_now(client.storage, client.config)
+
+
+def show_metadata_table_stats(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show files and bytes of each partition of the metadata table."""
+    metadata = _metadata(arguments.client(spark))
+    rows: list[tuple[str, str]] = []
+    for partition in metadata.partitions:
+        slices = metadata.groups(partition)
+        logs = pc.list_value_length(slices["log_paths"])
+        rows += [
+            (f"{partition}.totalBaseFileSizeInBytes", str(pc.sum(slices["base_size"]).as_py() or 0)),
+            (f"{partition}.totalLogFileSizeInBytes", str(pc.sum(pc.list_flatten(slices["log_sizes"])).as_py() or 0)),
+            (f"{partition}.baseFileCount", str(len(slices["base_path"].drop_null()))),
+            (f"{partition}.logFileCount", str(pc.sum(logs).as_py() or 0)),
+        ]
+    return rows
+
+
+def _statistics(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[str, pa.Table]]:
+    """Column statistics of the files of the latest snapshot: each column's name, and a table of partition, file, least
+    and greatest value and the numbers of values and nulls.
+
+    Raises:
+        NotFoundError: the table has none.
+        QueryError: there is no such column.
+    """
+    client = arguments.client(spark)
+    metadata = _metadata(client)
+    if COLUMN_STATS not in metadata.partitions:
+        raise NotFoundError(
+            f"the table at {client.storage.uri()} has no column statistics; CREATE INDEX column_stats builds them"
+        )
+    now = PinnedTable.of(client)
+    found = table_schema(now)
+    schema = pa.schema([]) if found is None else found.schema
+    wanted = [name.strip() for name in (arguments.text("targetColumns") or "").split(",") if name.strip()]
+    for name in wanted:
+        if name not in schema.names:
+            raise QueryError(f"the table has no column {name!r}; it has {', '.join(schema.names)}")
+    stats = _current(now, metadata, arguments.text("partition"))
+    for name in wanted or sorted(set(pc.unique(stats["columnName"]).to_pylist()) & set(schema.names)):
+        part = stats.filter(pc.equal(stats["columnName"], name)).combine_chunks()
+        if not part.num_rows:
+            continue
+        kinds = part["valueType"].combine_chunks() if "valueType" in part.column_names else None
+        bounds = [
+            stats_values.unwrap(part[bound].combine_chunks(), schema.field(name).type, kinds)[0]
+            for bound in ("minValue", "maxValue")
+        ]
+        columns = [part["partition"], part["fileName"], *bounds, part["valueCount"], part["nullCount"]]
+        yield name, pa.table(columns, names=["partition", "file", "least", "greatest", "values", "nulls"])
+
+
+def _current(now: PinnedTable, metadata: MetadataTable, partition: str | None) -> pa.Table:
+    """Statistics of the base files of the latest snapshot, with their partitions."""
+    slices = FileSystemView.load(now).latest_slices()
+    slices = slices.filter(pc.is_valid(slices["base_path"]))
+    if partition is not None:
+        slices = slices.filter(pc.equal(slices["partition"], partition))
+    names = pc.replace_substring_regex(slices["base_path"], r"^.*/", "")
+    files = pa.table([slices["partition"], names], names=["partition", "fileName"])
+    records = metadata.scan(COLUMN_STATS, [metadata_record.COLUMN_STATS])
+    payload = records[metadata_record.COLUMN_STATS].combine_chunks()
+    live = payload.filter(pc.invert(pc.fill_null(pc.struct_field(payload, "isDeleted"), True)))
+    at = pc.index_in(pc.struct_field(live, "fileName"), value_set=files["fileName"].combine_chunks())
+    kept = live.filter(pc.is_valid(at))
+    table = pa.Table.from_struct_array(kept)
+    return table.append_column("partition", files["partition"].combine_chunks().take(at.drop_null()))
+
+
+def show_metadata_table_column_stats(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show least and greatest values and nulls of columns in the base files of the latest snapshot."""
+    return [
+        (row["file"], name, _text(row["least"]), _text(row["greatest"]), row["nulls"])
+        for name, stats in _statistics(spark, arguments)
+        for row in stats.sort_by("file").to_pylist()
+    ]
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def show_metadata_column_stats_overlap(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show in how many files of a partition a value of a column may lie, by the column statistics."""
+    rows: list[tuple[Any, ...]] = []
+    for name, stats in _statistics(spark, arguments):
+        for partition in pc.unique(stats["partition"]).to_pylist():
+            part = stats.filter(pc.equal(stats["partition"], partition))
+            bounded = part.filter(pc.and_(pc.is_valid(part["least"]), pc.is_valid(part["greatest"])))
+            rows.append((partition, name, *_overlap(bounded), pc.sum(part["values"]).as_py() or 0))
+    return sorted(rows)
+
+
+def _overlap(stats: pa.Table) -> tuple[Any, ...]:
+    """The mean, the maximum and four quantiles of the number of files that a bound of a file lies in, and the number of
+    files, before the quantiles."""
+    least, greatest = Counter(stats["least"].to_pylist()), Counter(stats["greatest"].to_pylist())
+    depth, depths = 0, []
+    for value in sorted({*least, *greatest}):
+        depth += least[value]
+        depths.append(depth)
+        depth -= greatest[value]
+    if not depths:
+        return (0.0, 0, 0, 0, 0, 0, 0)
+    counts = pa.array(depths)
+    quantiles = pc.quantile(counts, q=list(_PERCENTS), interpolation="higher").to_pylist()
+    return (float(pc.mean(counts).as_py()), max(depths), stats.num_rows, *map(int, quantiles))
+
+
+def validate_metadata_table_files(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Compare the files that the metadata table lists with those in the storage; all of them if ``verbose``."""
+    client = arguments.client(spark)
+    known, _ = list_from_metadata(_metadata(client))
+    there, _ = list_files(client.storage)
+    sides = [
+        pa.table([files["partition"], files["path"], files["size"]], names=["partition", "path", "size"])
+        for files in (there, known)
+    ]
+    both = sides[0].join(sides[1], ["partition", "path"], join_type="full outer", right_suffix="_known")
+    if not arguments.flag("verbose"):
+        same = pc.fill_null(pc.equal(both["size"], both["size_known"]), False)
+        both = both.filter(pc.invert(same))
+    rows = both.sort_by([("partition", "ascending"), ("path", "ascending")]).to_pylist()
+    return [
+        (
+            row["partition"],
+            row["path"].rpartition("/")[2],
+            row["size"] is not None,
+            row["size_known"] is not None,
+            row["size"] or 0,
+            row["size_known"] or 0,
+        )
+        for row in rows
+    ]
+
+
+PROCEDURES: dict[str, Procedure] = {
+    "create_metadata_table": create_metadata_table,
+    "delete_metadata_table": delete_metadata_table,
+    "init_metadata_table": init_metadata_table,
+    "show_metadata_table_stats": show_metadata_table_stats,
+    "show_metadata_table_column_stats": show_metadata_table_column_stats,
+    "show_metadata_column_stats_overlap": show_metadata_column_stats_overlap,
+    "validate_metadata_table_files": validate_metadata_table_files,
+}

@@ -1,0 +1,118 @@
+"""Procedures of savepoints, rollbacks and restores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pyhudi.errors import InstantNotFoundError
+from pyhudi.services.restore import Restorer
+from pyhudi.services.rollback import roll_back, rollback_record
+from pyhudi.services.savepoint import create_savepoint, delete_savepoint, list_savepoints
+from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.timeline.instant import Action, Instant
+
+
+def call_create_savepoint(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Keep the files of a write's snapshot; of the last one, if none is named."""
+    client, opts = arguments.opened(spark)
+    user, comment = arguments.text("user") or "", arguments.text("comments") or ""
+    create_savepoint(client, opts, arguments.text("commit_time") or None, user=user, comment=comment)
+    return [(True,)]
+
+
+def _savepoints(client: TableMetaClient, wanted: str | None) -> list[str]:
+    """The savepoints of a text with commas between; the last one of the table, if there is no text.
+
+    Raises:
+        InstantNotFoundError: the table has none, or not that one.
+    """
+    known = list_savepoints(client)["instant"].to_pylist()
+    found = [part.strip() for part in (wanted or "").split(",") if part.strip()] or known[-1:]
+    missing = [instant for instant in found if instant not in known]
+    if missing or not found:
+        named = f"no savepoint {missing[0]!r}" if missing else "no savepoint"
+        raise InstantNotFoundError(
+            f"there is {named} of the table at {client.storage.uri()}; it has {', '.join(known) or 'none'}"
+        )
+    return found
+
+
+def call_delete_savepoint(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Give the files of savepoints back to cleaning; those of the last savepoint, if none is named."""
+    client, opts = arguments.opened(spark)
+    for instant in _savepoints(client, arguments.text("instant_time")):
+        delete_savepoint(client, opts, instant)
+    return [(True,)]
+
+
+def show_savepoints(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show the savepoints, newest first."""
+    return [(instant,) for instant in reversed(list_savepoints(arguments.client(spark))["instant"].to_pylist())]
+
+
+def rollback_to_savepoint(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Restore the table to a savepoint; to the last one, if none is named."""
+    client, opts = arguments.opened(spark)
+    instant = _savepoints(client, arguments.text("instant_time"))[-1]
+    Restorer(client, opts, SparkFileStatsReader(spark)).run(instant)
+    return [(True,)]
+
+
+def rollback_to_instant(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Undo one write: the last completed one, or a pending one."""
+    client, opts = arguments.opened(spark)
+    roll_back(client, opts, SparkFileStatsReader(spark), arguments.text("instant_time"))
+    return [(True,)]
+
+
+def _rollbacks(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[Instant, dict[str, Any]]]:
+    """The completed rollbacks of the active timeline with their records, newest first."""
+    active = arguments.client(spark).active_timeline()
+    for instant in reversed(list(active.timeline.completed().of_actions(Action.ROLLBACK))):
+        yield instant, rollback_record(active, instant)
+
+
+def show_rollbacks(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show what completed rollbacks have undone, newest first."""
+    return arguments.limited(
+        (
+            record["startRollbackTime"],
+            undone,
+            record["totalFilesDeleted"],
+            record["timeTakenInMillis"],
+            len(record["partitionMetadata"]),
+        )
+        for _, record in _rollbacks(spark, arguments)
+        for undone in record["commitsRollback"]
+    )
+
+
+def show_rollback_detail(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show the files that one rollback has deleted, or failed to delete."""
+    wanted = arguments.text("instant_time")
+    found = next((record for instant, record in _rollbacks(spark, arguments) if instant.requested == wanted), None)
+    if found is None:
+        raise InstantNotFoundError(f"the active timeline has no completed rollback {wanted!r}")
+    head = (found["startRollbackTime"], f"[{', '.join(found['commitsRollback'])}]")
+    return arguments.limited(
+        (*head, path, file, succeeded)
+        for path, part in sorted(found["partitionMetadata"].items())
+        for succeeded, files in ((True, part["successDeleteFiles"]), (False, part["failedDeleteFiles"]))
+        for file in files
+    )
+
+
+PROCEDURES: dict[str, Procedure] = {
+    "create_savepoint": call_create_savepoint,
+    "delete_savepoint": call_delete_savepoint,
+    "show_savepoints": show_savepoints,
+    "rollback_to_savepoint": rollback_to_savepoint,
+    "rollback_to_instant": rollback_to_instant,
+    "show_rollbacks": show_rollbacks,
+    "show_rollback_detail": show_rollback_detail,
+}
