@@ -183,9 +183,14 @@ def run_plan(
         job = ClusteringJob.of(PinnedTable.of(client), plan, opts, attempt=job.work.attempt)
         tx.to_inflight()
         done = job.metadata(runner.run(job))
+        job.store_buckets()
         outcome = tx.commit(done, index=runner.index_delta(client, tx, done))
     if isinstance(outcome, Conflicted):
         raise outcome.error()
+    try:
+        job.mark_buckets(outcome.instant.requested)
+    except Exception as failure:  # the next write makes the marks
+        _log.warning("the buckets of %s are not marked: %s", outcome.instant, failure)
     stats = done.stats.select(WRITE_STAT_SCHEMA.names)
     return ClusteringResult((outcome.instant.requested,), stats, job.replaced)
 

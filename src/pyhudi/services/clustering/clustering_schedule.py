@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
+from pyhudi.index.consistent_hashing import known_partitions, load_metadata
 from pyhudi.services.clustering.clustering_job import check_clusterable
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.plan_strategies import PlanStrategy
@@ -112,13 +113,29 @@ def _planner(
         if not slices.num_rows:
             return ClusteringPlan(reason="the table has no files")
         check_clusterable(table, opts, strategy.execution, columns)
-        inputs, outputs = strategy.groups(_free(active, slices))
+        extra: tuple[Mapping[str, str], ...] = ()
+        if strategy.resizing is None:
+            inputs, outputs = strategy.groups(_free(active, slices))
+        else:
+            busy = [i for i in active.timeline.pending().writes() if i.action not in _PLANNED_AS]
+            if busy:  # it may have opened buckets that nobody sees yet
+                return ClusteringPlan(reason=f"buckets are not split or merged while a write is under way: {busy[0]}")
+            completed = [instant.requested for instant in active.timeline.completed()]
+            known = load_metadata(client.storage, known_partitions(client.storage), completed)
+            inputs, outputs, extra = strategy.resized(_free_partitions(active, slices), known)
         reason = f"{'due' if due else 'asked for; by itself not due yet'}: {due.reason}"
         if not outputs:
             reason = f"no file groups are left to be clustered; {reason}"
-        return ClusteringPlan(inputs, outputs, strategy.execution, columns, reason=reason)
+        return ClusteringPlan(inputs, outputs, strategy.execution, columns, reason=reason, extra=extra)
 
     return plan
+
+
+def _free_partitions(active: ActiveTimeline, slices: pa.Table) -> pa.Table:
+    """The slices that no other plan works on, of partitions in which no file groups are about to be clustered: buckets
+    are split and merged one time after the other."""
+    partitions = pc.unique(pending_clustering_groups(active)["partition"])
+    return _free(active, slices.filter(pc.invert(pc.is_in(slices["partition"], partitions))))
 
 
 def _free(active: ActiveTimeline, slices: pa.Table) -> pa.Table:

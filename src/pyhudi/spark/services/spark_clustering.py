@@ -67,7 +67,10 @@ class SparkClusteringRunner:
 
     def run(self, job: ClusteringJob) -> pa.Table:
         """Rewrite all units; returns the write stats. Runs Spark jobs."""
-        large = [n for n, unit in enumerate(job.units) if job.work.order and unit.size > self.sorted_in_task]
+        sorts = bool(job.work.order)
+        large = [
+            n for n, unit in enumerate(job.units) if sorts and unit.routing is None and unit.size > self.sorted_in_task
+        ]
         small = [n for n in range(len(job.units)) if n not in set(large)]
         with task_errors():
             parts = [run_tasks(_in_order(self.spark, job, large), _writing(job.work))] if large else []

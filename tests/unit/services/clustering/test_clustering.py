@@ -78,7 +78,11 @@ def test_nothing_is_done_by_a_dry_run(tmp_path: Path):
         ({"hoodie.clustering.plan.strategy.partition.regex.pattern": "("}, "a regular expression"),
         (
             {"hoodie.clustering.plan.strategy.class": "SparkConsistentBucketClusteringPlanStrategy"},
-            "not split or merged",
+            "no buckets of consistent hashing",
+        ),
+        (
+            {"hoodie.clustering.execution.strategy.class": "SparkConsistentBucketClusteringExecutionStrategy"},
+            "do not go together",
         ),
         ({"hoodie.clustering.execution.strategy.class": "SparkSingleFileSortExecutionStrategy"}, "one by one"),
     ],

@@ -182,7 +182,7 @@ def _locations(
     if bucketing.engine is BucketEngine.CONSISTENT_HASHING:
         if job.operation in REPLACING:
             refuse_replacing(job.operation.value)
-        known = {} if new else load_metadata(job.storage, known_partitions(job.storage), completed)
+        known = {} if new else load_metadata(job.storage, known_partitions(job.storage), completed, marks=True)
         return Locations.of(bucketing, known, slices)
     if job.operation in REPLACING:
         return None
