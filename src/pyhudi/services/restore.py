@@ -42,7 +42,7 @@ _REWRITES = ("COMPACT", "LOG_COMPACT", "CLUSTER")
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """What a restore undoes: instants with their actions, in the order in which they are undone.
+    """Plan of a restore: instants with their actions, in the order in which they are undone.
 
     Attributes:
         to: the write whose snapshot comes back.
@@ -111,10 +111,10 @@ class Restorer:
     """Restores one table.
 
     Args:
-        client: the table.
-        opts: options of locks, heartbeats and the metadata table.
-        facts: reads files where the metadata table has to be built anew.
-        progress: told how many writes of how many are undone.
+        client: The table.
+        opts: Options of locks, heartbeats and the metadata table.
+        stats_reader: Reads files where the metadata table has to be built anew.
+        progress: Told how many writes of how many are undone.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How far back a table can go: whether the files of an earlier snapshot are all still there."""
+"""Retained history of a table: earlier snapshots of which all files are still there."""
 
 from __future__ import annotations
 

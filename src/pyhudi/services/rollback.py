@@ -40,7 +40,7 @@ def roll_back(
     Args:
         client: the table.
         opts: options of locks, heartbeats and the metadata table.
-        facts: reads files where the metadata table has to be built anew.
+        stats_reader: reads files where the metadata table has to be built anew.
         instant: the write; the last completed one if not given.
 
     Raises:

@@ -119,7 +119,7 @@ def completion_times(active: ActiveTimeline, timezone: str, *, copied: bool = Fa
 
 
 def _changed(active: ActiveTimeline, timezone: str) -> dict[str, str]:
-    """When the files of completed instants were last changed, as instant times by file name."""
+    """Modification times of the files of completed instants, as instant times by file name."""
     listed = active.storage.list(active.layout.folder)
     changed: dict[str, int] = dict(zip(listed["path"].to_pylist(), listed["mtime_ms"].to_pylist(), strict=True))
     done = active.timeline.completed()

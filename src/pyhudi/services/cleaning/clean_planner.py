@@ -37,7 +37,7 @@ _FOUND_NOTHING: dict[str, LastClean] = {}
 
 @dataclass(frozen=True, slots=True)
 class LastClean:
-    """What the last completed clean says: until which write it looked, and from which one on all is kept."""
+    """State that the last completed clean left: the write until which it looked, and that from which on all is kept."""
 
     instant: str = ""
     earliest: str = ""
