@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, overload
 
+from pyhudi.metrics.progress import Progress
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.clustering_runner import (
     ClusteringResult,
@@ -35,6 +36,7 @@ class ClusteringServices(ServiceBase):
         dry_run: Literal[False] = False,
         only_if_due: bool = False,
         spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> ClusteringResult: ...
 
     @overload
@@ -45,6 +47,7 @@ class ClusteringServices(ServiceBase):
         dry_run: Literal[True],
         only_if_due: bool = False,
         spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> ClusteringPlan: ...
 
     def cluster(
@@ -54,6 +57,7 @@ class ClusteringServices(ServiceBase):
         dry_run: bool = False,
         only_if_due: bool = False,
         spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> ClusteringResult | ClusteringPlan:
         """Rewrite file groups: run the plans that are pending or, if there are none, make a plan and run it.
 
@@ -68,6 +72,8 @@ class ClusteringServices(ServiceBase):
             only_if_due: Make a new plan only after `hoodie.clustering.async.max.commits` commits. By default the call
                 itself is the reason to cluster.
             spark: Session that runs the tasks; None for the active one, or threads if there is none.
+            progress: Called with the name of the work, how many groups of files are done, and how many there are; on
+                Spark before and after.
 
         Returns:
             The result, or the plan with ``dry_run``.
@@ -82,7 +88,7 @@ class ClusteringServices(ServiceBase):
         client, opts = self._open(options)
         if dry_run:
             return make_plan(client, opts, only_if_due=only_if_due)
-        return run_all(client, opts, _runner(spark), only_if_due=only_if_due)
+        return run_all(client, opts, _runner(spark, progress), only_if_due=only_if_due)
 
     def schedule_clustering(self, options: Given = None, *, only_if_due: bool = False) -> ClusteringPlan:
         """Make a clustering plan and leave it on the timeline, to be run by any process. Its file groups cannot be
@@ -103,7 +109,12 @@ class ClusteringServices(ServiceBase):
         return schedule(client, opts, only_if_due=only_if_due)
 
     def run_clustering(
-        self, instant: str | None = None, options: Given = None, *, spark: SparkSession | None = None
+        self,
+        instant: str | None = None,
+        options: Given = None,
+        *,
+        spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> ClusteringResult:
         """Run the clustering plans that are pending, oldest first, or only that of ``instant``.
 
@@ -115,6 +126,8 @@ class ClusteringServices(ServiceBase):
             instant: Requested time of the plan to run; None for all.
             options: Apache Hudi's options, on top of the table's.
             spark: Session that runs the tasks; None for the active one, or threads if there is none.
+            progress: Called with the name of the work, how many groups of files are done, and how many there are; on
+                Spark before and after.
 
         Returns:
             The result.
@@ -126,7 +139,7 @@ class ClusteringServices(ServiceBase):
             SetupError: The table has a record index, or there is too much to be sorted in memory, and no Spark.
         """
         client, opts = self._open(options)
-        return run_pending(client, opts, _runner(spark), instant=instant, asked_for=instant is not None)
+        return run_pending(client, opts, _runner(spark, progress), instant=instant, asked_for=instant is not None)
 
     def pending_clusterings(self) -> list[ClusteringPlan]:
         """Return the clustering plans on the timeline that are not completed, oldest first."""
@@ -134,11 +147,11 @@ class ClusteringServices(ServiceBase):
         return pending_plans(client.active_timeline())
 
 
-def _runner(spark: SparkSession | None) -> ClusteringRunner:
+def _runner(spark: SparkSession | None, progress: Progress | None) -> ClusteringRunner:
     """Return the runner of clusterings: Spark, if there is a session, else threads."""
     session = spark or session_if_any()
     if session is None:
-        return ThreadRunner()
+        return ThreadRunner(progress)
     from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 
-    return SparkClusteringRunner(session)
+    return SparkClusteringRunner(session, progress=progress)
