@@ -98,28 +98,14 @@ class MergeBuilder:
     def when_matched_update_all(self, condition: str | Column | None = None) -> MergeBuilder:
         """Update all columns of a row that matches, from the source's columns of the same names.
 
-        Args:
-            condition: Take only pairs of rows that meet it, SQL text or a Column; None for all.
-
-        Returns:
-            A MERGE with this clause behind the others.
-
-        Raises:
-            QueryError: An earlier clause for such rows has no condition, so that none is left for this one.
+        Arguments, result and errors as of `when_matched_update`.
         """
         return self.with_clause(Clause(When.MATCHED, Do.UPDATE, None, condition))
 
     def when_matched_delete(self, condition: str | Column | None = None) -> MergeBuilder:
         """Delete a row that matches.
 
-        Args:
-            condition: Take only pairs of rows that meet it, SQL text or a Column; None for all.
-
-        Returns:
-            A MERGE with this clause behind the others.
-
-        Raises:
-            QueryError: An earlier clause for such rows has no condition, so that none is left for this one.
+        Arguments, result and errors as of `when_matched_update`.
         """
         return self.with_clause(Clause(When.MATCHED, Do.DELETE, None, condition))
 
@@ -128,29 +114,14 @@ class MergeBuilder:
     ) -> MergeBuilder:
         """Insert a source row that matches nothing; columns of the table without a value get null.
 
-        Args:
-            values: Values by column of the table, as SQL texts or Columns of the source.
-            condition: Take only source rows that meet it, SQL text or a Column; None for all.
-
-        Returns:
-            A MERGE with this clause behind the others.
-
-        Raises:
-            QueryError: An earlier clause for such rows has no condition, so that none is left for this one.
+        ``values``: values by column of the table. Condition, result and errors as of `when_matched_update`.
         """
         return self.with_clause(Clause(When.NOT_MATCHED, Do.INSERT, dict(values), condition))
 
     def when_not_matched_insert_all(self, condition: str | Column | None = None) -> MergeBuilder:
         """Insert a source row that matches nothing, its columns by name.
 
-        Args:
-            condition: Take only source rows that meet it, SQL text or a Column; None for all.
-
-        Returns:
-            A MERGE with this clause behind the others.
-
-        Raises:
-            QueryError: An earlier clause for such rows has no condition, so that none is left for this one.
+        Arguments, result and errors as of `when_matched_update`.
         """
         return self.with_clause(Clause(When.NOT_MATCHED, Do.INSERT, None, condition))
 
@@ -159,29 +130,14 @@ class MergeBuilder:
     ) -> MergeBuilder:
         """Update a row of the table that no source row matches.
 
-        Args:
-            set: New values by column of the table, as SQL texts or Columns of the table.
-            condition: Take only rows that meet it, SQL text or a Column; None for all.
-
-        Returns:
-            A MERGE with this clause behind the others.
-
-        Raises:
-            QueryError: An earlier clause for such rows has no condition, so that none is left for this one.
+        Arguments, result and errors as of `when_matched_update`.
         """
         return self.with_clause(Clause(When.NOT_MATCHED_BY_SOURCE, Do.UPDATE, dict(set), condition))
 
     def when_not_matched_by_source_delete(self, condition: str | Column | None = None) -> MergeBuilder:
         """Delete a row of the table that no source row matches.
 
-        Args:
-            condition: Take only rows that meet it, SQL text or a Column; None for all.
-
-        Returns:
-            A MERGE with this clause behind the others.
-
-        Raises:
-            QueryError: An earlier clause for such rows has no condition, so that none is left for this one.
+        Arguments, result and errors as of `when_matched_update`.
         """
         return self.with_clause(Clause(When.NOT_MATCHED_BY_SOURCE, Do.DELETE, None, condition))
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pyhudi.write.rows.spill_file import SpillFile
+from pyhudi.storage.spill_file import SpillFile
 
 Codes = npt.NDArray[np.int64]
 

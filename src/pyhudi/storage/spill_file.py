@@ -1,8 +1,9 @@
-"""Temporary file of Arrow batches on local disk, for rows that a task cannot hold in memory."""
+"""Temporary file of Arrow batches on local disk, for rows that do not fit in memory."""
 
 from __future__ import annotations
 
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,10 +13,15 @@ class SpillFile:
     """Batches of one schema: appended, then, once all are there, read by their numbers. `close` deletes the file.
 
     Memory: one batch while appending; what is read is mapped.
+
+    Args:
+        folder: Folder for the file, made if it is not there; None for the system's temporary one.
     """
 
-    def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="pyhudi-spill-")
+    def __init__(self, folder: str | None = None) -> None:
+        if folder is not None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        self._folder = tempfile.TemporaryDirectory(prefix="pyhudi-spill-", dir=folder)
         self._path = f"{self._folder.name}/rows.arrow"
         self._writer: Any = None
         self._source: Any = None
@@ -48,4 +54,5 @@ class SpillFile:
             self._source.close()
         elif self._writer is not None:
             self._writer.close()
+        self._source = self._writer = None
         self._folder.cleanup()
