@@ -121,7 +121,11 @@ class HudiTable(TableWrites):
         return True
 
     def alias(self, name: str) -> HudiTable:
-        """Return the same table under a name by which expressions of `merge`, `update` and `delete` can call it."""
+        """Return the same table under a name.
+
+        Args:
+            name: Name by which expressions of `merge`, `update` and `delete` can call the table.
+        """
         return HudiTable(self._path, self._options, name)
 
     def _now(self) -> PinnedTable:
