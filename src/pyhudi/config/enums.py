@@ -327,6 +327,13 @@ class PartitionFilterMode(StrEnum):
     DAY_ROLLING = "DAY_ROLLING"
 
 
+class TtlStrategy(StrEnum):
+    """What the age of a partition is counted from (``hoodie.partition.ttl.management.strategy.type``)."""
+
+    KEEP_BY_TIME = "KEEP_BY_TIME"
+    KEEP_BY_CREATION_TIME = "KEEP_BY_CREATION_TIME"
+
+
 class MetricsReporter(StrEnum):
     """Destination of metrics (``hoodie.metrics.reporter.type``), named as in Apache Hudi's ``MetricsReporterType``."""
 
