@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pyhudi.hudi_table import HudiTable
 from tests.interop.oracle import RELEASES, Oracle
 from tests.interop.scenarios import PARALLELISM
 from tests.spark_arrow import to_arrow
@@ -33,10 +34,20 @@ STEPS: list[tuple[str, str, Rows]] = [
     ("theirs", "upsert", (("a", "x", 3, "A3"), ("g", "y", 1, "G"))),
     ("ours", "upsert", (("a", "x", 4, "A4"), ("e", "x", 2, "E2"), ("h", "z", 1, "H"))),
     ("theirs", "delete", (("e", "x", 3, ""),)),
+    ("ours", "insert_overwrite", (("a", "x", 9, "A9"), ("i", "x", 1, "I"))),
+    ("ours", "upsert", (("i", "x", 2, "I2"), ("g", "y", 2, "G2"))),
+    ("ours", "upsert", (("i", "x", 3, "I3"),)),
 ]
 
 
-def options(release: str, mode: str, kind: str, operation: str) -> dict[str, str]:
+SERVICES = {
+    4: {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"},
+    7: {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1"},
+}
+"""Services that follow the step of that number: they change no record."""
+
+
+def options(mode: str, kind: str, operation: str) -> dict[str, str]:
     return {
         "hoodie.table.name": "t",
         "hoodie.datasource.write.table.type": kind,
@@ -55,6 +66,9 @@ def options(release: str, mode: str, kind: str, operation: str) -> dict[str, str
 def apply(state: dict[str, Any], operation: str, rows: Rows) -> list[Change]:
     """Do a step to the model; returns its changes."""
     found: list[Change] = []
+    if operation == "insert_overwrite":
+        gone = [row for row in state.values() if row["part"] in {row[1] for row in rows}]
+        found = [("d", state.pop(row["id"]), None) for row in gone]
     for row in rows:
         key, before = row[0], state.get(row[0])
         if operation == "delete":
@@ -89,23 +103,28 @@ def test_each_reads_the_changes_of_the_other(oracle: Oracle, kind: str, spark: A
         path, state, expected = tmp_path / mode, dict[str, Any](), list[list[Change]]()
         for number, (side, operation, rows) in enumerate(STEPS):
             batch = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
-            given = options(oracle.release, mode, kind, operation)
+            given = options(mode, kind, operation)
             how = "append" if number else "overwrite"
             if side == "theirs":
                 oracle.write(path, batch, given, how)
             else:
                 source = tmp_path / f"{mode}-{number}.parquet"
                 pq.write_table(batch, source)
-                version = {"hoodie.write.table.version": VERSIONS[oracle.release]}
+                version = {"hoodie.write.table.version": VERSIONS[oracle.release], **SERVICES.get(number, {})}
                 df = spark.read.parquet(str(source))
                 df.write.format("hudi").options(**given, **version).mode(how).save(str(path))
             expected.append(apply(state, operation, rows))
-        theirs = oracle.read(path, CHANGES)
-        print(theirs.to_pylist())
-        instants = sorted(set(theirs["ts_ms"].to_pylist()))
+        ours = HudiTable.for_path(str(path)).changes("earliest").to_arrow()
+        instants = sorted(set(ours["ts_ms"].to_pylist()))
         wanted = sorted(
             json.dumps([instant, *change], sort_keys=True)
             for instant, changes in zip(instants, expected, strict=True)
             for change in changes
         )
-        assert seen(theirs) == wanted, (mode, "Apache Hudi")
+        assert seen(ours) == wanted, mode
+        assert seen(to_arrow(spark.read.format("hudi").options(**CHANGES).load(str(path)))) == wanted, mode
+        if kind == "COPY_ON_WRITE":  # of log files Apache Hudi's readers miss changes, or fail
+            theirs = seen(oracle.read(path, CHANGES))
+            # 1.0.2 leaves out changes, of tables that it has written itself, too
+            assert set(theirs) <= set(wanted), (mode, "Apache Hudi")
+            assert theirs == wanted or oracle.release == "1.0.2", (mode, "Apache Hudi")
