@@ -29,7 +29,7 @@ from pyhudi.metadata.file_groups.delta_files import GroupFiles, GroupSlice
 from pyhudi.metadata.metadata_layout import RECORD_INDEX, file_group_ids
 from pyhudi.metadata.records.metadata_record import RecordType, encode
 from pyhudi.metadata.records.record_changes import Records
-from pyhudi.metadata.services.compaction_job import MetadataCompactionJob, MetadataSlice, run_job
+from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.storage import Storage, open_storage
 
 VERSION = 9

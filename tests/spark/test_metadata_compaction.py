@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.metadata_layout import metadata_timeline
-from pyhudi.metadata.services import compaction_job
-from pyhudi.metadata.services.compaction_job import MetadataCompactionJob
+from pyhudi.metadata.services import metadata_compaction_job
+from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.write.dataframe_writer import write as write_df
 from pyhudi.storage import open_storage
@@ -18,7 +18,7 @@ from pyhudi.timeline.instant import Action
 
 
 def test_on_executors(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction_job, "PAYS_ON_ENGINE", 1)
+    monkeypatch.setattr(metadata_compaction_job, "PAYS_ON_ENGINE", 1)
     compact, jobs = SparkFileStatsReader.compact_metadata, []
 
     def spied(reader: SparkFileStatsReader, job: MetadataCompactionJob) -> object:

@@ -13,7 +13,18 @@ from pyhudi.config.enums import (
     TimestampType,
     TimeUnit,
 )
-from pyhudi.config.option import choice, flag, int_choice, integer, maybe_choice, maybe_text, names, text
+from pyhudi.config.option import (
+    choice,
+    flag,
+    int_choice,
+    integer,
+    maybe_choice,
+    maybe_integer,
+    maybe_text,
+    names,
+    number,
+    text,
+)
 
 _KEYGEN = "hoodie.keygen.timebased."
 _WRITE = "hoodie.datasource.write."
@@ -193,6 +204,27 @@ INITIAL_BUCKETS = integer(
 )
 BUCKET_HASH_FIELD = names("hoodie.bucket.index.hash.field", "Key columns that choose the bucket; all when not given.")
 BUCKET_ENGINE = choice("hoodie.index.bucket.engine", BucketEngine.SIMPLE, "How buckets are laid out.", any_case=False)
+BUCKET_MAX = maybe_integer(
+    "hoodie.bucket.index.max.num.buckets",
+    "Buckets up to which clustering splits those of a partition, with consistent hashing; when not given, as many as a "
+    "partition begins with.",
+)
+BUCKET_MIN = maybe_integer(
+    "hoodie.bucket.index.min.num.buckets",
+    "Buckets down to which clustering merges those of a partition, with consistent hashing; when not given, as many as "
+    "a partition begins with.",
+)
+BUCKET_SPLIT_THRESHOLD = number(
+    "hoodie.bucket.index.split.threshold",
+    2.0,
+    "Size of a bucket, in full base files, above which clustering splits it, with consistent hashing.",
+)
+BUCKET_MERGE_THRESHOLD = number(
+    "hoodie.bucket.index.merge.threshold",
+    0.2,
+    "Size of a bucket, in full base files, up to which clustering merges it with its neighbours, with consistent "
+    "hashing.",
+)
 BUCKET_PARTITION_EXPRESSIONS = maybe_text(
     "hoodie.bucket.index.partition.expressions",
     "Numbers of buckets of partitions: ``expression,number`` pairs with semicolons between; the first that fits holds.",

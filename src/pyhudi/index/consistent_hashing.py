@@ -2,7 +2,9 @@
 
 ``.hoodie/.bucket_index/consistent_hashing_metadata/<partition>/<instant>.hashing_meta``; see docs/format/metadata.md,
 7.2. The first file of a partition follows from its path and the number of buckets alone, so that writers who make it
-at once make the same one. Splitting or merging buckets writes another file, with the instant of the clustering.
+at once make the same one. A clustering that splits or merges buckets writes another file, with its instant as name.
+That counts once the clustering is completed; an empty file ``<instant>.commit`` beside it says so when the instant has
+gone into the history.
 """
 
 from __future__ import annotations
@@ -10,10 +12,11 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -35,6 +38,23 @@ _THREADS = 16
 _JAVA_NULL = "null"  # what Java makes of a null when it joins texts
 
 
+class NodeTag(StrEnum):
+    """Change by a clustering of the bucket that ends at a hash."""
+
+    REPLACE = "REPLACE"
+    DELETE = "DELETE"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildNode:
+    """A bucket as a clustering is going to leave it: the hash at which it ends, the prefix of the ids of its file group
+    (None if the bucket goes), and whether it comes (or stays, with another file group) or goes."""
+
+    end: int
+    prefix: str | None
+    tag: NodeTag
+
+
 @dataclass(frozen=True, slots=True)
 class HashingMetadata:
     """The buckets of a partition: bucket ``i`` has the hashes up to ``ends[i]``, ascending, that the one before it has
@@ -44,6 +64,8 @@ class HashingMetadata:
     instant: str
     ends: npt.NDArray[np.int64]
     prefixes: tuple[str, ...]
+    sequence: int = 0
+    """How often buckets of the partition were split or merged."""
 
     @classmethod
     def first(cls, partition: str, buckets: int) -> HashingMetadata:
@@ -65,7 +87,8 @@ class HashingMetadata:
             found: dict[str, Any] = json.loads(data)
             nodes = sorted((int(node["value"]), str(node["fileIdPrefix"])) for node in found["nodes"])
             ends, prefixes = zip(*nodes, strict=True)
-            return cls(str(found["partitionPath"]), str(found["instant"]), np.array(ends, dtype=np.int64), prefixes)
+            places = np.array(ends, dtype=np.int64)
+            return cls(str(found["partitionPath"]), str(found["instant"]), places, prefixes, int(found["seqNo"]))
         except (ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
             raise FormatError(f"{path} is no list of the buckets of consistent hashing: {error!r}") from error
 
@@ -78,7 +101,7 @@ class HashingMetadata:
         text = (
             f'{{\n  "version" : 0,\n  "partitionPath" : {json.dumps(self.partition)},\n'
             f'  "instant" : "{self.instant}",\n'
-            f'  "numBuckets" : {len(self.ends)},\n  "seqNo" : 0,\n  "nodes" : [ {nodes} ]\n}}'
+            f'  "numBuckets" : {len(self.ends)},\n  "seqNo" : {self.sequence},\n  "nodes" : [ {nodes} ]\n}}'
         )
         return text.encode()
 
@@ -86,6 +109,33 @@ class HashingMetadata:
         """The buckets of hashes (`hashes_of`); hashes beyond the last one belong to the first."""
         found: npt.NDArray[np.int64] = np.searchsorted(self.ends, hashes, side="left") % len(self.ends)
         return found
+
+    def bucket_before(self, bucket: int) -> int:
+        """The bucket whose end is the beginning of another one, on the ring."""
+        return (bucket - 1) % len(self.ends)
+
+    def split(self, bucket: int, prefixes: tuple[str, str]) -> tuple[ChildNode, ...]:
+        """The two halves of a bucket, with new file groups; none if it has a single hash."""
+        begin, end = int(self.ends[self.bucket_before(bucket)]), int(self.ends[bucket])
+        middle = ((begin + end + (0 if begin < end else _MAX + 1)) >> 1) & _MAX
+        if middle in (begin, end):
+            return ()
+        return tuple(
+            ChildNode(place, prefix, NodeTag.REPLACE) for place, prefix in zip((middle, end), prefixes, strict=True)
+        )
+
+    def merge(self, buckets: Sequence[int], prefix: str) -> tuple[ChildNode, ...]:
+        """The one bucket, with a new file group, that neighbours become; ``buckets`` in the order of the ring."""
+        *gone, last = (int(self.ends[bucket]) for bucket in buckets)
+        return (*(ChildNode(end, None, NodeTag.DELETE) for end in gone), ChildNode(last, prefix, NodeTag.REPLACE))
+
+    def with_children(self, instant: str, children: Iterable[ChildNode]) -> HashingMetadata:
+        """The buckets after a clustering: its nodes take the places of those that end at the same hashes."""
+        nodes: dict[int, str | None] = dict(zip(map(int, self.ends), self.prefixes, strict=True))
+        nodes.update((child.end, child.prefix if child.tag is NodeTag.REPLACE else None) for child in children)
+        left = sorted((end, prefix) for end, prefix in nodes.items() if prefix is not None)
+        ends = np.array([end for end, _ in left], dtype=np.int64)
+        return HashingMetadata(self.partition, instant, ends, tuple(prefix for _, prefix in left), self.sequence + 1)
 
     def file_ids(self) -> list[str]:
         """The file group of each bucket."""
@@ -106,11 +156,13 @@ def hashes_of(keys: pa.Array, fields: Collection[str], *, splits_any: bool = Fal
 
 
 def load_metadata(
-    storage: Storage, partitions: Collection[str], completed: Collection[str]
+    storage: Storage, partitions: Collection[str], completed: Collection[str], *, marks: bool = False
 ) -> dict[str, HashingMetadata]:
     """The buckets of those partitions that have some.
 
-    ``completed`` are the requested times of completed instants: files of a resize that is not done do not count.
+    ``completed`` are the requested times of completed instants: files of a clustering that is not done do not count.
+    ``marks``: the caller is going to write to the table, and a completed clustering gets the mark that its own process
+    did not come to make.
 
     Raises:
         FormatError: a file is damaged.
@@ -124,12 +176,34 @@ def load_metadata(
         valid = [i for i in instants if i == FIRST_INSTANT or i in marked or i in completed]
         if not valid:
             return None
-        path = join_path(folder, max(valid) + _EXTENSION)
+        newest = max(valid)
+        if newest != FIRST_INSTANT and newest not in marked and marks:
+            mark_completed(storage, [partition], newest)
+        path = join_path(folder, newest + _EXTENSION)
         return HashingMetadata.decode(storage.read(path), path)
 
     with ThreadPoolExecutor(_THREADS) as pool:
         found = zip(partitions, pool.map(load, partitions), strict=True)
         return {partition: metadata for partition, metadata in found if metadata is not None}
+
+
+def store(storage: Storage, metadata: HashingMetadata) -> None:
+    """Write the buckets that a clustering leaves in a partition. They count when its instant is completed; until then
+    another attempt at the same plan writes the same ones."""
+    storage.write(_path(metadata.partition, metadata.instant), metadata.encode())
+
+
+def mark_completed(storage: Storage, partitions: Iterable[str], instant: str) -> None:
+    """Say beside the buckets of partitions that their clustering is completed."""
+    for partition in partitions:
+        storage.write(join_path(FOLDER, partition, instant + _DONE), b"")
+
+
+def forget(storage: Storage, instant: str) -> None:
+    """Delete the buckets that a clustering has written which is rolled back."""
+    names = {instant + _EXTENSION, instant + _DONE}
+    files = storage.list(FOLDER, recursive=True)["path"].to_pylist()
+    storage.delete_many(path for path in files if path.rpartition("/")[2] in names)
 
 
 def known_partitions(storage: Storage) -> list[str]:
@@ -143,7 +217,11 @@ def store_first(storage: Storage, metadata: Mapping[str, HashingMetadata]) -> No
     for partition, first in metadata.items():
         # another writer may have been faster
         with suppress(AlreadyExistsError):
-            storage.create(join_path(FOLDER, partition, FIRST_INSTANT + _EXTENSION), first.encode())
+            storage.create(_path(partition, FIRST_INSTANT), first.encode())
+
+
+def _path(partition: str, instant: str) -> str:
+    return join_path(FOLDER, partition, instant + _EXTENSION)
 
 
 def _range_id(start: int, end: int, partition: str) -> str:

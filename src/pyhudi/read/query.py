@@ -151,7 +151,7 @@ def _incremental(query: Query, opts: Options, config: TableConfig) -> Query:
 
 
 def _by_completion(query: Query, opts: Options, config: TableConfig) -> bool:
-    """Whether the range of an incremental query counts completion times, by the table's version unless the options
+    """True if the range of an incremental query counts completion times, by the table's version unless the options
     name another one."""
     option = options.INCREMENTAL_TABLE_VERSION
     version = (opts.get_typed(option) or "").strip()

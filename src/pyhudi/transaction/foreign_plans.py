@@ -18,7 +18,7 @@ from pyhudi.timeline import heartbeat
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.write_gate import Claim
-from pyhudi.transaction.rollback_status import read_rollback_plan
+from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING, Self
 
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
-from pyhudi.errors import AlreadyExistsError, CommitStateUnknownError, ConflictError, TransactionError, UnansweredError
+from pyhudi.errors import CommitStateUnknownError, TransactionError
 from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import apply_commit, without_disabled
-from pyhudi.metrics.publish import publish
 from pyhudi.storage.local_locks import DeferredReleaseLock
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline import heartbeat
@@ -40,29 +39,30 @@ from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.timeline.write_gate import PublicationIntent, WriteGate
-from pyhudi.transaction import schema_conflicts as column_rules
 from pyhudi.transaction.action_start import current_config, new_heartbeat
-from pyhudi.transaction.clustering_updates import allows_updates
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.commit_report import commit_report
-from pyhudi.transaction.conflict_resolution import find_conflict, find_rival
+from pyhudi.transaction.conflicts import schema_conflicts as column_rules
+from pyhudi.transaction.conflicts.clustering_updates import allows_updates
+from pyhudi.transaction.conflicts.conflict_resolution import find_conflict, find_rival
+from pyhudi.transaction.conflicts.key_conflicts import find_key_conflict
+from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 from pyhudi.transaction.file_reconciliation import reconcile
-from pyhudi.transaction.key_conflicts import find_key_conflict
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.lock_provider import LockProvider
-from pyhudi.transaction.post_commit import (
+from pyhudi.transaction.post_commit.commit_report import report_commit
+from pyhudi.transaction.post_commit.metadata_updates import (
     build_metadata_table,
     metadata_write_context,
     plan_metadata_services,
     run_metadata_services,
 )
+from pyhudi.transaction.publication import publish_instant
 from pyhudi.transaction.rollback import late_files
 from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest, refuse_pending_restore
-from pyhudi.transaction.rollback_status import find_rollback, rolled_back
-from pyhudi.transaction.serializable_reads import ReadSet
+from pyhudi.transaction.rollback.rollback_status import find_rollback, rolled_back
 
 if TYPE_CHECKING:
-    from pyhudi.metadata.services.compaction_job import MetadataCompactionJob
+    from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob
     from pyhudi.storage import Storage
     from pyhudi.table.meta_client import TableMetaClient
 
@@ -238,8 +238,8 @@ class Transaction:
         ``exclusively`` is done with the completed instant before any other writer may begin or commit; every write of
         others that is pending, or was completed since this one began, is then a conflict. ``agree_on_columns``: the
         table's columns (Avro JSON) that the write was planned on, ``planned_on``, may have been changed since
-        (`pyhudi.transaction.schema_conflicts`). ``reads``: what the write depends on, a change of which is a conflict,
-        too.
+        (`pyhudi.transaction.conflicts.schema_conflicts`). ``reads``: what the write depends on, a change of which is a
+        conflict, too.
 
         Once the write is published nothing is raised: what goes wrong then is logged, and is among the warnings of the
         result. (Except what ``exclusively`` raises.)
@@ -283,17 +283,8 @@ class Transaction:
         clock.append(time.perf_counter())
         spans = itertools.pairwise(clock)
         millis = {name: round((end - start) * 1000) for name, (start, end) in zip(PHASES, spans, strict=True)}
-        self._report(metadata, millis)
+        report_commit(self.storage, self.config, self._entry, metadata, millis, self.typed_options)
         return Committed(self._entry, tuple(warnings), millis)
-
-    def _report(self, metadata: CommitMetadata, millis: Mapping[str, int]) -> None:
-        """Tell of the commit; the write stands whatever goes wrong with that."""
-        try:
-            report = commit_report(self.storage.uri(), self.config, self._entry, metadata, millis)
-        except Exception as failure:
-            _log.warning("%s is not reported: %s", self._entry, failure)
-        else:
-            publish(report, self.typed_options)
 
     def _decide(
         self,
@@ -339,7 +330,7 @@ class Transaction:
             if self._heartbeat is not None:  # else whoever begins next rolls this write back at once
                 self._intent.set()
             self._lock.ensure_held()
-            done = self._publish(active, content, completion)
+            done = publish_instant(active, self._entry, content, completion, self.timeline)
             if exclusively is not None:
                 exclusively(done)
             self._published = done
@@ -366,40 +357,6 @@ class Transaction:
         beside = allows_updates(self.typed_options)
         version = self.config.version
         return find_conflict(metadata, self.instant, self.timeline, active, version, beside_clustering=beside)
-
-    def _publish(self, active: ActiveTimeline, content: bytes, completion: str | None) -> Instant:
-        try:
-            done = active.complete(self._entry, content, completion)
-        except UnansweredError as failure:
-            raise self._unknown(f"the storage gave no answer ({failure})") from failure
-        except AlreadyExistsError as failure:
-            raise ConflictError(f"{self._entry} was completed by somebody else; run the write again") from failure
-        self._check_published()
-        return done
-
-    def _check_published(self) -> None:
-        """Check whether another process, unaware that the write is published, began to roll it back."""
-        try:
-            rollback = self._find_rollback()
-        except Exception as failure:
-            _log.warning("looking again for a rollback of %s: %s", self._entry, failure)
-            try:  # the lock tells nothing: somebody may have lost it and not know
-                rollback = self._find_rollback()
-            except Exception as again:
-                raise self._unknown(f"whether it is rolled back cannot be read ({again})") from again
-        if rollback is not None:
-            raise self._unknown(f"another writer, which took this one for dead, began to roll it back ({rollback})")
-
-    def _find_rollback(self) -> Instant | None:
-        return find_rollback(self._active.reload(), self.timeline, self.instant)
-
-    def _unknown(self, why: str) -> CommitStateUnknownError:
-        return CommitStateUnknownError(
-            f"whether {self.action} {self.instant} of {self.storage.root} is committed is not known: {why}. Nothing of "
-            "it was taken back. Look at the timeline before you run the write again: if the instant is completed, the "
-            "write is done; as long as it is pending, the next writer (of several ones: as soon as its heartbeat has "
-            "aged) rolls it back, and then it can be run again"
-        )
 
     def _leave_pending(self) -> None:
         """Leave the write pending for the next writer to resolve. The heartbeat ages from now on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
@@ -29,7 +29,7 @@ def write_copies(
 
     Rows keep commit time, sequence number and record key. ``unit`` tells apart what one task writes in several calls.
     """
-    schema = pa.schema([*(pa.field(name, pa.string()) for name in _COPIED), *context.schema])
+    schema = _schema(context)
     ids = task_file_ids(f"{context.instant}/{unit}", task, partition)
     handle: CreateHandle | None = None
     repeating: frozenset[str] = frozenset()
@@ -45,3 +45,34 @@ def write_copies(
         if handle is not None:
             handle.abort()
         raise
+
+
+def write_copies_to(
+    context: WriteContext,
+    task: TaskId,
+    partition: str,
+    routed: Iterable[tuple[pa.RecordBatch, Mapping[str, pa.Array]]],
+) -> list[Stat]:
+    """Write rows of one partition, in their order, into new file groups of given ids, a file each; return the stats of
+    the files. ``routed`` has rows, and which of them (int64) go to each file group."""
+    schema = _schema(context)
+    handles: dict[str, CreateHandle] = {}
+    repeating: frozenset[str] = frozenset()
+    try:
+        for batch, parts in routed:
+            rows = conform(batch.select(schema.names), schema)
+            repeating = repeating or dictionary_columns(rows, context.schema.names)
+            for file_id, chosen in parts.items():
+                if file_id not in handles:
+                    ids = iter((file_id,))
+                    handles[file_id] = CreateHandle(context, task, partition, ids, repeating=repeating, copied=True)
+                handles[file_id].write(as_dictionaries(rows.take(chosen), repeating))
+        return [stat for handle in handles.values() for stat in handle.close()]
+    except BaseException:
+        for handle in handles.values():
+            handle.abort()
+        raise
+
+
+def _schema(context: WriteContext) -> pa.Schema:
+    return pa.schema([*(pa.field(name, pa.string()) for name in _COPIED), *context.schema])

@@ -39,13 +39,13 @@ from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import IOType
 from pyhudi.transaction import planned_transaction, transaction
 from pyhudi.transaction.commit_outcome import Committed
-from pyhudi.transaction.conflict_resolution import (
+from pyhudi.transaction.conflicts.conflict_resolution import (
     is_clustering,
     pending_clustering_groups,
     pending_compaction_groups,
 )
+from pyhudi.transaction.conflicts.plan_basis import PlanBasis
 from pyhudi.transaction.locks import file_system_lock, storage_based_lock
-from pyhudi.transaction.plan_basis import PlanBasis
 from pyhudi.transaction.planned_transaction import PlannedTransaction
 from pyhudi.transaction.rollback.rollback_failed import newest
 from pyhudi.transaction.transaction import Transaction

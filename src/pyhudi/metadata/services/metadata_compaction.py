@@ -27,9 +27,9 @@ from pyhudi.metadata.file_groups.delta_files import Stat, begin, publish
 from pyhudi.metadata.metadata_layout import FILES, HEARTBEATS
 from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
 from pyhudi.metadata.services.compaction_attempts import forget_attempts, load_attempts
-from pyhudi.metadata.services.compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.metadata.services.metadata_archival import archive_old
 from pyhudi.metadata.services.metadata_cleaning import clean
+from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob, MetadataSlice, run_job
 from pyhudi.metadata.writer.metadata_rollback import written_by
 from pyhudi.storage import join_path
 from pyhudi.table.compaction_record import plan_record

@@ -30,9 +30,13 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.action_start import current_config
-from pyhudi.transaction.conflict_resolution import is_clustering
+from pyhudi.transaction.conflicts.conflict_resolution import is_clustering
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
-from pyhudi.transaction.post_commit import metadata_write_context, plan_metadata_services, run_metadata_services
+from pyhudi.transaction.post_commit.metadata_updates import (
+    metadata_write_context,
+    plan_metadata_services,
+    run_metadata_services,
+)
 from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest, refuse_pending_restore
 
 if TYPE_CHECKING:
@@ -53,10 +57,10 @@ class Cleaner:
     """Cleans one table.
 
     Args:
-        client: the table.
-        opts: options of cleaning and locks.
-        facts: reads files where the metadata table has to be built anew.
-        progress: told how many files of how many are deleted.
+        client: The table.
+        opts: Options of cleaning and locks.
+        stats_reader: Reads files where the metadata table has to be built anew.
+        progress: Told how many files of how many are deleted.
     """
 
     def __init__(

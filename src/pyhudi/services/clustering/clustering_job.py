@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,10 +15,19 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import TransactionError, UnsupportedTableError
 from pyhudi.format.file_names import instant_of
+from pyhudi.index.consistent_hashing import HashingMetadata, known_partitions, load_metadata, mark_completed, store
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.read.execute.merged_reader import slice_context
 from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
+from pyhudi.services.clustering.bucket_resizing import (
+    PLAN_STRATEGY,
+    BucketRouting,
+    bucketing_of,
+    is_resizing,
+    new_buckets,
+)
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.plan_strategies import is_copying, is_single_file
 from pyhudi.services.clustering.sort_order import RowOrder
@@ -29,7 +38,7 @@ from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import replaced_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
-from pyhudi.write.copy import copied_columns, write_copies
+from pyhudi.write.copy import copied_columns, write_copies, write_copies_to
 from pyhudi.write.stitch import stitch_files
 from pyhudi.write.write_context import TaskId, WriteContext
 from pyhudi.write.write_settings import write_context
@@ -52,6 +61,8 @@ class Unit:
     slices: tuple[FileSlice, ...]
     outputs: int
     size: int
+    routing: BucketRouting | None = None
+    """Where rows go by their keys, if they belong to buckets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,9 @@ class ClusteringWork:
         rows: Iterator[pa.RecordBatch] = (b for one in unit.slices for b in read_slice(self.reading, one))
         if self.order:
             rows = self.order.sorted(rows, self.reading.output_schema)
+        if unit.routing is not None:
+            routed = ((batch, unit.routing.parts(batch.column(RECORD_KEY))) for batch in rows)
+            return write_copies_to(self.context, self._named(task), unit.partition, routed)
         return self.write(unit.partition, number, rows, task)
 
     def write(self, partition: str, number: int, rows: Iterator[pa.RecordBatch], task: TaskId) -> list[Stat]:
@@ -109,6 +123,8 @@ class ClusteringJob:
     units: tuple[Unit, ...]
     slices: pa.Table
     schema_text: str
+    buckets: Mapping[str, HashingMetadata] = field(default_factory=dict)
+    """The buckets of consistent hashing of each partition as the clustering leaves them; none where there are none."""
 
     @classmethod
     def of(
@@ -124,7 +140,7 @@ class ClusteringJob:
         """
         assert plan.instant is not None
         opts = Options.parse({k: v for k, v in opts.items() if k != options.PARTIAL_UPDATE_SCHEMA.key})
-        single = is_single_file(plan.strategy)
+        single = is_single_file(plan.strategy) or is_resizing(plan.strategy)
         stored, own = stored_columns(table, "cluster")
         order = RowOrder.of(own, plan.sort_columns, opts)
         merging = with_delete_marker(table.config.merging, opts)
@@ -135,15 +151,27 @@ class ClusteringJob:
         reading = slice_context(table, as_nullable(stored), opts=opts)
         reading = replace(reading, columns=tuple(copied_columns(context)))
         slices, units = _units(table, plan, size, split=not order)
+        buckets: Mapping[str, HashingMetadata] = {}
+        if is_resizing(plan.strategy):
+            buckets, units = _routed(table, plan, opts, units)
         copies = is_copying(plan.strategy) and not order and context.extension == "parquet"
         work = ClusteringWork(reading, context, order, tuple(map(pickle.dumps, units)), attempt, copies)
-        return cls(table, opts, work, units, slices, to_avro(own, table.config.name))
+        return cls(table, opts, work, units, slices, to_avro(own, table.config.name), buckets)
 
     @property
     def replaced(self) -> pa.Table:
         """The file groups that go out of view."""
         found = [self.slices["partition"], self.slices["file_id"]]
         return pa.Table.from_arrays(found, schema=REPLACED_SCHEMA)
+
+    def store_buckets(self) -> None:
+        """Write down the buckets that come of it; they count when it is completed."""
+        for metadata in self.buckets.values():
+            store(self.table.storage, metadata)
+
+    def mark_buckets(self, instant: str) -> None:
+        """Say beside the buckets that it is completed."""
+        mark_completed(self.table.storage, self.buckets, instant)
 
     def metadata(self, stats: pa.Table) -> CommitMetadata:
         """What the commit says."""
@@ -157,13 +185,26 @@ def check_clusterable(table: PinnedTable, opts: Options, strategy: str, sort_col
         UnsupportedTableError: the table, or the strategy, is not clustered here.
         ConfigError: options are wrong, or there is no such column.
     """
+    is_single_file(strategy)
     evidence = bucket_evidence(table)
-    if evidence is not None:
+    consistent = evidence is not None and bool(known_partitions(table.storage))
+    if is_resizing(strategy):
+        if not consistent:
+            raise UnsupportedTableError(
+                f"the table {table.config.name!r} has no buckets of consistent hashing to be split or merged; leave "
+                f"out {options.CLUSTERING_PLAN_STRATEGY.key}"
+            )
+        bucketing_of(table.config, opts)
+    elif evidence is not None:
+        cure = (
+            f"set {options.CLUSTERING_PLAN_STRATEGY.key}={PLAN_STRATEGY} to split and merge its buckets"
+            if consistent
+            else "compaction is what keeps such tables in shape"
+        )
         raise UnsupportedTableError(
             f"the table {table.config.name!r} has the bucket index ({evidence}): a file's name says which keys it "
-            "holds, so rows cannot be moved to other files. Compaction is what keeps such tables in shape"
+            f"holds, so rows cannot be moved to any other files; {cure}"
         )
-    is_single_file(strategy)
     RowOrder.of(stored_columns(table, "cluster")[1], sort_columns, opts)
 
 
@@ -189,6 +230,30 @@ def _units(table: PinnedTable, plan: ClusteringPlan, target: int, *, split: bool
             found = tuple(FileSlice.of(rows[i]) for i in some)
             units.append(Unit(found[0].partition, found, outputs, sum(sizes[i] for i in some)))
     return slices, tuple(sorted(units, key=lambda unit: -unit.size))
+
+
+def _routed(
+    table: PinnedTable, plan: ClusteringPlan, opts: Options, units: Sequence[Unit]
+) -> tuple[Mapping[str, HashingMetadata], tuple[Unit, ...]]:
+    """The buckets that a plan leaves in each partition, and the units with the ways of rows to them."""
+    assert plan.instant is not None
+    bucketing = bucketing_of(table.config, opts)
+    completed = [instant.requested for instant in table.active.timeline.completed()]
+    known = load_metadata(table.storage, plan.partitions, completed)
+    buckets = new_buckets(known, plan.instant, plan.extra)
+    routed = tuple(
+        replace(
+            unit,
+            routing=BucketRouting(
+                bucketing,
+                known[unit.partition],
+                buckets[unit.partition],
+                frozenset(one.file_id for one in unit.slices),
+            ),
+        )
+        for unit in units
+    )
+    return buckets, routed
 
 
 def _parts(sizes: Sequence[int], target: int) -> list[list[int]]:

@@ -39,6 +39,7 @@ class ClusteringPlan:
     """What a clustering is going to do.
 
     ``inputs`` has `INPUT_SCHEMA`; ``outputs`` says, for each group, how many files are expected to come of it.
+    ``extra`` has, for each group, what else the plan says of it: with consistent hashing its new buckets; else nothing.
     ``strategy`` is the class that Apache Hudi carries the plan out by, ``sort_columns`` what rows are sorted by.
     ``instant`` is None while the plan is not on the timeline, ``state`` how far it has come there. ``reason`` says why
     it is due, or is not.
@@ -52,6 +53,7 @@ class ClusteringPlan:
     instant: str | None = None
     state: State | None = None
     reason: str = ""
+    extra: tuple[Mapping[str, str], ...] = ()
 
     def __len__(self) -> int:
         """Groups."""
@@ -82,7 +84,8 @@ class ClusteringPlan:
         groups: list[dict[str, Any]] = []
         for row in self.inputs.to_pylist():
             if row["group"] == len(groups):
-                groups.append(_group_record(self.outputs[row["group"]]))
+                extra = self.extra[row["group"]] if self.extra else None
+                groups.append(_group_record(self.outputs[row["group"]], extra))
             groups[row["group"]]["slices"].append(_slice_record(row, uri))
             _add_metrics(groups[row["group"]]["metrics"], row)
         params = {SORT_PARAMETER: ",".join(self.sort_columns)} if self.sort_columns else {}
@@ -120,6 +123,7 @@ class ClusteringPlan:
             action=action,
             instant=instant,
             state=state,
+            extra=tuple(group.get("extraMetadata") or {} for group in groups),
         )
 
     def __repr__(self) -> str:
@@ -139,9 +143,9 @@ class ClusteringPlan:
         )
 
 
-def _group_record(outputs: int) -> dict[str, Any]:
+def _group_record(outputs: int, extra: Mapping[str, str] | None) -> dict[str, Any]:
     metrics = dict.fromkeys(("TOTAL_LOG_FILES", "TOTAL_IO_MB", *_METRICS), 0.0)
-    return {"slices": [], "metrics": metrics, "numOutputFileGroups": outputs, "extraMetadata": None, "version": 1}
+    return {"slices": [], "metrics": metrics, "numOutputFileGroups": outputs, "extraMetadata": extra, "version": 1}
 
 
 def _add_metrics(metrics: dict[str, float], row: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ from pyhudi.errors import BusyError, InstantNotFoundError, SetupError
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
+from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.clustering.clustering_job import OPERATION, ClusteringJob, check_clusterable
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.clustering_schedule import pending_plans, schedule
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from pyhudi.transaction.transaction import Transaction
 
 _log = logging.getLogger(__name__)
+PROGRESS = "cluster groups of files"
+"""Name of the work in calls of `pyhudi.metrics.progress.Progress`."""
 _SORTED_IN_MEMORY = 256 * 1024 * 1024
 """Bytes of files that a thread of this process sorts in memory at a time."""
 
@@ -183,9 +186,14 @@ def run_plan(
         job = ClusteringJob.of(PinnedTable.of(client), plan, opts, attempt=job.work.attempt)
         tx.to_inflight()
         done = job.metadata(runner.run(job))
+        job.store_buckets()
         outcome = tx.commit(done, index=runner.index_delta(client, tx, done))
     if isinstance(outcome, Conflicted):
         raise outcome.error()
+    try:
+        job.mark_buckets(outcome.instant.requested)
+    except Exception as failure:  # the next write makes the marks
+        _log.warning("the buckets of %s are not marked: %s", outcome.instant, failure)
     stats = done.stats.select(WRITE_STAT_SCHEMA.names)
     return ClusteringResult((outcome.instant.requested,), stats, job.replaced)
 
@@ -195,10 +203,16 @@ def cluster_one(job: ClusteringJob, number: int, task: TaskId) -> bytes:
     return encode_stats(job.work.run(number, task))
 
 
+@dataclass(frozen=True, slots=True)
 class ThreadRunner:
     """Does the work with threads of this process. Keeps no index with as many records as the table."""
 
-    stats_reader: FileStatsReader = LOCAL
+    progress: Progress | None = None
+
+    @property
+    def stats_reader(self) -> FileStatsReader:
+        """Reads files by threads, too."""
+        return LOCAL
 
     def check(self, config: TableConfig, job: ClusteringJob) -> None:
         """Refuse tables with a record index, and more rows than can be sorted in memory.
@@ -228,9 +242,13 @@ class ThreadRunner:
                 failed.set()
                 raise
 
-        threads = 1 if job.work.order else os.cpu_count() or 1
+        threads, total = 1 if job.work.order else os.cpu_count() or 1, len(job.units)
+        stats = []
         with ThreadPoolExecutor(threads) as pool:
-            return decode_stats(list(pool.map(work, range(len(job.units)))))
+            for stat in pool.map(work, range(total)):
+                stats.append(stat)
+                report_progress(self.progress, PROGRESS, len(stats), total)
+        return decode_stats(stats)
 
     def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta | None:
         """Nothing is kept by itself."""

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.errors import FormatError
+from pyhudi.index.consistent_hashing import known_partitions, load_metadata
 from pyhudi.services.clustering.clustering_job import check_clusterable
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.plan_strategies import PlanStrategy
 from pyhudi.services.compaction.compaction_schedule import pending_plans as pending_compactions
 from pyhudi.services.compaction.compaction_triggers import Due
+from pyhudi.services.pending_plans import read_plans
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.instant import Action
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.conflict_resolution import GROUP_SCHEMA, is_clustering, pending_clustering_groups
+from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA, is_clustering, pending_clustering_groups
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.rollback.rollback_failed import newest, refuse_pending_restore
 from pyhudi.write.write_settings import max_file_size
@@ -39,18 +40,8 @@ def pending_plans(active: ActiveTimeline) -> list[ClusteringPlan]:
     Raises:
         CorruptInstantError: a plan cannot be read.
     """
-    plans = []
-    for instant in active.timeline.pending().of_actions(*_PLANNED_AS):
-        if not is_clustering(active, instant):
-            continue
-        data = active.read_state(instant, State.REQUESTED)
-        try:
-            plans.append(ClusteringPlan.decode(instant.action, instant.requested, instant.state, data))
-        except FormatError as e:
-            requested = active.in_state(instant, State.REQUESTED)
-            assert requested is not None
-            raise active.corrupt(requested, e) from e
-    return plans
+    planned = active.timeline.pending().of_actions(*_PLANNED_AS)
+    return read_plans(active, (i for i in planned if is_clustering(active, i)), ClusteringPlan.decode)
 
 
 def make_plan(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ClusteringPlan:
@@ -122,13 +113,29 @@ def _planner(
         if not slices.num_rows:
             return ClusteringPlan(reason="the table has no files")
         check_clusterable(table, opts, strategy.execution, columns)
-        inputs, outputs = strategy.groups(_free(active, slices))
+        extra: tuple[Mapping[str, str], ...] = ()
+        if strategy.resizing is None:
+            inputs, outputs = strategy.groups(_free(active, slices))
+        else:
+            busy = [i for i in active.timeline.pending().writes() if i.action not in _PLANNED_AS]
+            if busy:  # it may have opened buckets that nobody sees yet
+                return ClusteringPlan(reason=f"buckets are not split or merged while a write is under way: {busy[0]}")
+            completed = [instant.requested for instant in active.timeline.completed()]
+            known = load_metadata(client.storage, known_partitions(client.storage), completed)
+            inputs, outputs, extra = strategy.resized(_free_partitions(active, slices), known)
         reason = f"{'due' if due else 'asked for; by itself not due yet'}: {due.reason}"
         if not outputs:
             reason = f"no file groups are left to be clustered; {reason}"
-        return ClusteringPlan(inputs, outputs, strategy.execution, columns, reason=reason)
+        return ClusteringPlan(inputs, outputs, strategy.execution, columns, reason=reason, extra=extra)
 
     return plan
+
+
+def _free_partitions(active: ActiveTimeline, slices: pa.Table) -> pa.Table:
+    """The slices that no other plan works on, of partitions in which no file groups are about to be clustered: buckets
+    are split and merged one time after the other."""
+    partitions = pc.unique(pending_clustering_groups(active)["partition"])
+    return _free(active, slices.filter(pc.invert(pc.is_in(slices["partition"], partitions))))
 
 
 def _free(active: ActiveTimeline, slices: pa.Table) -> pa.Table:

@@ -4,7 +4,7 @@ over Arrow tables of file slices."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import PartitionFilterMode
-from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
+from pyhudi.config.enums import BucketEngine, IndexType, PartitionFilterMode
+from pyhudi.errors import ConfigError, InvalidOptionError
 from pyhudi.format.file_names import split_paths
+from pyhudi.index.consistent_hashing import HashingMetadata
+from pyhudi.services.clustering.bucket_resizing import EXECUTION_STRATEGY, PLAN_STRATEGY, ResizingRules, is_resizing
 from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA
 from pyhudi.services.compaction.compaction_operations import list_names
 
@@ -35,6 +37,7 @@ _PLANS = {
     "SparkSelectedPartitionsClusteringPlanStrategy": PartitionFilterMode.SELECTED_PARTITIONS,
     _SINGLE_FILE_PLAN: None,
     _COPY_PLAN: None,
+    PLAN_STRATEGY: None,
 }
 """Plan strategies, and the partition filter that some bring along."""
 _RUNS = frozenset(
@@ -43,6 +46,7 @@ _RUNS = frozenset(
         "SingleSparkJobExecutionStrategy",
         "JavaSortAndSizeExecutionStrategy",
         _SINGLE_FILE_RUN,
+        EXECUTION_STRATEGY,
         *_COPY_RUNS,
     }
 )
@@ -92,6 +96,8 @@ class PlanStrategy:
     max_groups: int
     leftovers: bool
     new_file_size: int
+    resizing: ResizingRules | None = None
+    """Rules by which buckets of consistent hashing are split and merged, if that is what is planned."""
 
     @classmethod
     def of(cls, opts: Options, new_file_size: int, now: datetime | None = None) -> PlanStrategy:
@@ -99,9 +105,8 @@ class PlanStrategy:
 
         Raises:
             ConfigError: a strategy is unknown, or lacks an option.
-            UnsupportedTableError: a strategy is known, and not to be had here.
         """
-        plan = _named(opts.get_typed(options.CLUSTERING_PLAN_STRATEGY), _PLAN_PACKAGE)
+        plan = _plan_name(opts)
         if plan not in _PLANS:
             raise InvalidOptionError(options.CLUSTERING_PLAN_STRATEGY.key, plan, ", ".join(sorted(_PLANS)))
         execution = opts.get_typed(options.CLUSTERING_EXECUTION_STRATEGY)
@@ -110,6 +115,14 @@ class PlanStrategy:
             execution = _RUN_PACKAGE + _SINGLE_FILE_RUN
         if plan == _COPY_PLAN and not opts.is_set(options.CLUSTERING_EXECUTION_STRATEGY):
             execution = _RUN_PACKAGE + _COPY_RUN
+        if plan == PLAN_STRATEGY and not opts.is_set(options.CLUSTERING_EXECUTION_STRATEGY):
+            execution = _RUN_PACKAGE + EXECUTION_STRATEGY
+        if is_resizing(execution) != is_resizing(plan):
+            raise ConfigError(
+                f"{options.CLUSTERING_PLAN_STRATEGY.key}={plan} and {options.CLUSTERING_EXECUTION_STRATEGY.key}="
+                f"{execution} do not go together: buckets are split and merged by {PLAN_STRATEGY} with "
+                f"{EXECUTION_STRATEGY}"
+            )
         if is_single_file(execution) and not single:
             raise ConfigError(
                 f"{options.CLUSTERING_EXECUTION_STRATEGY.key}={execution} rewrites files one by one, for which the "
@@ -125,6 +138,7 @@ class PlanStrategy:
             opts.get_typed(options.CLUSTERING_MAX_GROUPS),
             opts.get_typed(options.CLUSTERING_SINGLE_GROUP),
             new_file_size,
+            ResizingRules.of(opts, new_file_size) if plan == PLAN_STRATEGY else None,
         )
 
     def groups(self, slices: pa.Table) -> tuple[pa.Table, tuple[int, ...]]:
@@ -150,6 +164,16 @@ class PlanStrategy:
                 outputs.append(1 if self.single_files else max(1, -(-int(sizes[begin:end].sum()) // self.target_bytes)))
         return (pa.concat_tables(parts) if parts else INPUT_SCHEMA.empty_table()), tuple(outputs)
 
+    def resized(
+        self, slices: pa.Table, known: Mapping[str, HashingMetadata]
+    ) -> tuple[pa.Table, tuple[int, ...], tuple[Mapping[str, str], ...]]:
+        """The groups of a plan that splits and merges buckets, as of `ResizingRules.groups`; ``known`` are the buckets
+        of each partition."""
+        assert self.resizing is not None
+        chosen = self.partitions.apply(pc.unique(slices["partition"]).to_pylist())
+        slices = slices.filter(pc.is_in(slices["partition"], pa.array(chosen, pa.string())))
+        return self.resizing.groups(slices, known, lambda rows, number: _inputs(rows, number, self.new_file_size))
+
     def _cuts(self, sizes: np.ndarray) -> list[tuple[int, int]]:
         """Where groups begin and end in slices of these sizes, the largest first."""
         if self.single_files:
@@ -171,26 +195,27 @@ def is_single_file(execution: str) -> bool:
 
     Raises:
         ConfigError: the strategy is unknown.
-        UnsupportedTableError: it is known, and not to be had here.
     """
-    name = _named(execution, _RUN_PACKAGE)
+    name = execution.removeprefix(_RUN_PACKAGE)
     if name not in _RUNS:
         raise InvalidOptionError(options.CLUSTERING_EXECUTION_STRATEGY.key, execution, ", ".join(sorted(_RUNS)))
     return name == _SINGLE_FILE_RUN
 
 
+def _plan_name(opts: Options) -> str:
+    """The plan strategy, without package; with consistent hashing it is the one for that unless another is named."""
+    consistent = (
+        opts.get_typed(options.INDEX_TYPE) is IndexType.BUCKET
+        and opts.get_typed(options.BUCKET_ENGINE) is BucketEngine.CONSISTENT_HASHING
+    )
+    if consistent and not opts.is_set(options.CLUSTERING_PLAN_STRATEGY):
+        return PLAN_STRATEGY
+    return opts.get_typed(options.CLUSTERING_PLAN_STRATEGY).removeprefix(_PLAN_PACKAGE)
+
+
 def is_copying(execution: str) -> bool:
     """Whether an execution strategy copies row groups of files as they are, where that can be."""
     return execution.removeprefix(_RUN_PACKAGE) in _COPY_RUNS
-
-
-def _named(given: str, package: str) -> str:
-    name = given.removeprefix(package)
-    if "ConsistentBucket" in name:
-        raise UnsupportedTableError(
-            f"{name}: buckets of the consistent-hashing index are not split or merged here; let Apache Hudi do it"
-        )
-    return name
 
 
 def _partition_filter(opts: Options, brought: PartitionFilterMode | None, now: datetime) -> PartitionFilter:

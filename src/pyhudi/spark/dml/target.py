@@ -29,8 +29,8 @@ from pyhudi.spark.write.row_changes import STORED_KEY, STORED_PATH
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.transaction.conflict_resolution import GROUP_SCHEMA
-from pyhudi.transaction.serializable_reads import ReadSet, completed_instants
+from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA
+from pyhudi.transaction.conflicts.serializable_reads import ReadSet, completed_instants
 from pyhudi.write.location_columns import FILE_ID
 
 

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from pyhudi.metadata.file_groups.delta_files import Stat
 from pyhudi.metadata.records.metadata_keys import group_of
 from pyhudi.metadata.records.record_factory import joined_bounds
-from pyhudi.metadata.services.compaction_job import MetadataCompactionJob
+from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.metadata.writer.file_statistics import BOUNDS
 from pyhudi.metadata.writer.file_stats_reader import (
     FILE_FIELDS,
@@ -77,7 +77,7 @@ class SparkFileStatsReader:
 
     def compact_metadata(self, job: MetadataCompactionJob) -> list[Stat]:
         """Run a compaction of the metadata table on the executors
-        (`pyhudi.metadata.services.compaction_job.MetadataCompactor`)."""
+        (`pyhudi.metadata.services.metadata_compaction_job.MetadataCompactor`)."""
         return compact_on_executors(self.spark, job)
 
     def _run(

@@ -21,9 +21,11 @@ from pyhudi.config.enums import PartitionValues
 from pyhudi.merge.file_group_reader import read_slice
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.services.clustering.clustering_job import ClusteringJob, ClusteringWork
+from pyhudi.services.clustering.clustering_runner import PROGRESS
 from pyhudi.spark.execution.driver_frames import union
 from pyhudi.spark.execution.python_workers import prepare_worker, this_task
 from pyhudi.spark.execution.write_stages import run_tasks
@@ -56,10 +58,11 @@ class SparkClusteringRunner:
 
     spark: SparkSession
     sorted_in_task: int = SORTED_IN_TASK
+    progress: Progress | None = None
 
     @property
     def stats_reader(self) -> FileStatsReader:
-        """Who reads files where indexes are built."""
+        """Reader of files where indexes are built."""
         return SparkFileStatsReader(self.spark)
 
     def check(self, config: TableConfig, job: ClusteringJob) -> None:
@@ -67,12 +70,17 @@ class SparkClusteringRunner:
 
     def run(self, job: ClusteringJob) -> pa.Table:
         """Rewrite all units; returns the write stats. Runs Spark jobs."""
-        large = [n for n, unit in enumerate(job.units) if job.work.order and unit.size > self.sorted_in_task]
+        sorts, total = bool(job.work.order), len(job.units)
+        report_progress(self.progress, PROGRESS, 0, total)
+        large = [
+            n for n, unit in enumerate(job.units) if sorts and unit.routing is None and unit.size > self.sorted_in_task
+        ]
         small = [n for n in range(len(job.units)) if n not in set(large)]
         with task_errors():
             parts = [run_tasks(_in_order(self.spark, job, large), _writing(job.work))] if large else []
             if small:
                 parts.append(_in_tasks(self.spark, job, small))
+        report_progress(self.progress, PROGRESS, total, total)
         return pa.concat_tables(parts, promote_options="default") if parts else decode_stats([])
 
     def index_delta(self, client: TableMetaClient, tx: Transaction, metadata: CommitMetadata) -> IndexDelta | None:
@@ -160,7 +168,7 @@ def _with_places(rows: DataFrame, work: ClusteringWork, lower: Sequence[pa.Array
 
 
 def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Array, ...]:
-    """Where the ranges of the columns begin in a unit, by a sample of each of its slices. Runs a Spark job."""
+    """Begin of the ranges of the columns in a unit, by a sample of each of its slices. Runs a Spark job."""
     work, count = job.work, len(job.units[number].slices)
     most = max(1, work.order.sample_size // count)
 

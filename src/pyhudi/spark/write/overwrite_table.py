@@ -2,7 +2,8 @@
 
 The original deletes the old table and then writes the new one, so that a write that fails leaves nothing. Here the new
 files are written first, beside the old ones and invisible, under a replacecommit on the old table's timeline; then the
-tables are exchanged (`pyhudi.transaction.table_replacement`). Who is reading the old table reads on: its files stay.
+tables are exchanged (`pyhudi.transaction.table_overwrite.table_replacement`). Who is reading the old table reads on:
+its files stay.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.overwrite_compatibility import Remains, remains_of
-from pyhudi.transaction.table_replacement import replace_table
+from pyhudi.transaction.table_overwrite.overwrite_compatibility import Remains, remains_of
+from pyhudi.transaction.table_overwrite.table_replacement import replace_table
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.write_operations import type_name
 from pyhudi.write.write_result import WriteResult

@@ -31,8 +31,8 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.created_table_removal import remove_empty_table
-from pyhudi.transaction.serializable_reads import ReadSet
+from pyhudi.transaction.conflicts.serializable_reads import ReadSet
+from pyhudi.transaction.table_overwrite.created_table_removal import remove_empty_table
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.write_context import WriteContext
 from pyhudi.write.write_operations import action_of, type_name
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:
-    """How the rows of an UPDATE, DELETE or MERGE differ from those of other writes (`pyhudi.spark.dml.changes`).
+    """Differences of the rows of an UPDATE, DELETE or MERGE from those of other writes (`pyhudi.spark.dml.changes`).
 
     Args:
         reads: What the statement has read.

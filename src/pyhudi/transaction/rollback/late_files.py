@@ -16,7 +16,7 @@ from pyhudi.timeline.action_metadata import RollbackPlan, RollbackRequest, decod
 from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.transaction.rollback.rollback_log_blocks import void_appends
 from pyhudi.transaction.rollback.rollback_plan import planned_paths
-from pyhudi.transaction.rollback_status import read_rollback_plan
+from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

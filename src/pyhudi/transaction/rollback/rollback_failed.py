@@ -27,6 +27,7 @@ from pyhudi.errors import (
     TransactionError,
     UnsupportedTableError,
 )
+from pyhudi.index import consistent_hashing
 from pyhudi.metadata.disable_metadata import detach_metadata_table, is_attached
 from pyhudi.metadata.writer.metadata_rollback import apply_rollback, is_merged
 from pyhudi.table.config.table_config import TableConfig
@@ -37,11 +38,11 @@ from pyhudi.timeline.instant import Action, Instant, State
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.markers import Markers, marked_instants
 from pyhudi.timeline.write_gate import PublicationIntent, close_gates, gated_instants, remove_gates
-from pyhudi.transaction.conflict_resolution import is_clustering
+from pyhudi.transaction.conflicts.conflict_resolution import is_clustering
 from pyhudi.transaction.locks.lock_provider import has_several_writers
 from pyhudi.transaction.rollback.rollback_log_blocks import void_appends
 from pyhudi.transaction.rollback.rollback_plan import plan_rollback, planned_paths, unplanned_paths
-from pyhudi.transaction.rollback_status import read_rollback_plan
+from pyhudi.transaction.rollback.rollback_status import read_rollback_plan
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -177,6 +178,8 @@ class Rollbacks:
             self.storage.delete_many(files)
         commands = void_appends(self.storage, plan.requests, rollback.requested, plan.instant)
         self._tell_metadata_table(active, plan, rollback, commands)
+        if plan.action in (Action.CLUSTERING, Action.REPLACE_COMMIT):
+            consistent_hashing.forget(self.storage, plan.instant)
         Markers(self.storage, plan.instant).delete()
         # a completed compaction is a commit, so what the plan says counts
         keeps_plan = plan.action not in _FORGOTTEN or (target is not None and is_clustering(active, target))

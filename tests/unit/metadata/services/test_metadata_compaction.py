@@ -17,14 +17,18 @@ from pyhudi.metadata.file_groups.hfile_sources import CACHE
 from pyhudi.metadata.metadata_layout import HEARTBEATS, metadata_timeline
 from pyhudi.metadata.services import metadata_compaction as compaction
 from pyhudi.metadata.services.compaction_attempts import ATTEMPTS_FILE, CompactionAttempts
-from pyhudi.metadata.services.compaction_job import MetadataCompactionJob
+from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.heartbeat import heartbeat_path
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.instant_generator import InstantGenerator
-from pyhudi.transaction.post_commit import metadata_write_context, plan_metadata_services, run_metadata_services
+from pyhudi.transaction.post_commit.metadata_updates import (
+    metadata_write_context,
+    plan_metadata_services,
+    run_metadata_services,
+)
 from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, row
 from tests.unit.transaction.test_writer_death import deaths
 

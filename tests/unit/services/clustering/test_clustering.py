@@ -38,7 +38,9 @@ def test_rows_stay_and_are_sorted(version: int, tmp_path: Path):
     (pending,) = mor.table.services.pending_clusterings()
     assert (pending.instant, pending.sort_columns, pending.outputs) == (plan.instant, ("v",), (1, 1))
     assert pending.file_groups == plan.file_groups
-    result = mor.table.services.run_clustering(options=SORTED)
+    seen: list[tuple[str, int, int]] = []
+    result = mor.table.services.run_clustering(options=SORTED, progress=lambda *what: seen.append(what))
+    assert seen == [("cluster groups of files", done, 2) for done in (1, 2)]
     assert result.instants == (plan.instant,)
     assert (result.num_files, result.num_replaced, result.num_rows) == (2, 2, 19)
     after = mor.table.scan().to_arrow()
@@ -78,7 +80,11 @@ def test_nothing_is_done_by_a_dry_run(tmp_path: Path):
         ({"hoodie.clustering.plan.strategy.partition.regex.pattern": "("}, "a regular expression"),
         (
             {"hoodie.clustering.plan.strategy.class": "SparkConsistentBucketClusteringPlanStrategy"},
-            "not split or merged",
+            "no buckets of consistent hashing",
+        ),
+        (
+            {"hoodie.clustering.execution.strategy.class": "SparkConsistentBucketClusteringExecutionStrategy"},
+            "do not go together",
         ),
         ({"hoodie.clustering.execution.strategy.class": "SparkSingleFileSortExecutionStrategy"}, "one by one"),
     ],

@@ -30,7 +30,7 @@ from pyhudi.storage import LocalStorage
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.write_gate import WriteGate
-from pyhudi.transaction.conflict_resolution import PENDING_SCHEMA
+from pyhudi.transaction.conflicts.conflict_resolution import PENDING_SCHEMA
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.log_settings import LOG_SLICES_SCHEMA, LogSettings, appended_groups, log_slices
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, Sizing, fillable_small_files, smallest_files

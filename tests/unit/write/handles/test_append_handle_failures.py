@@ -24,7 +24,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.instant_generator import MAX_CLOCK_SKEW
 from pyhudi.timeline.write_gate import WriteGate
-from pyhudi.transaction.conflict_resolution import PENDING_SCHEMA
+from pyhudi.transaction.conflicts.conflict_resolution import PENDING_SCHEMA
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.log_settings import LogSettings, log_slices

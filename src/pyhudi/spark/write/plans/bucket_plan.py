@@ -55,8 +55,8 @@ from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.conflict_resolution import pending_compaction_groups
-from pyhudi.transaction.plan_basis import PlanBasis
+from pyhudi.transaction.conflicts.conflict_resolution import pending_compaction_groups
+from pyhudi.transaction.conflicts.plan_basis import PlanBasis
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, TASK
 from pyhudi.write.log_settings import log_slices
 from pyhudi.write.planning.existing_files import check_buckets
@@ -182,7 +182,7 @@ def _locations(
     if bucketing.engine is BucketEngine.CONSISTENT_HASHING:
         if job.operation in REPLACING:
             refuse_replacing(job.operation.value)
-        known = {} if new else load_metadata(job.storage, known_partitions(job.storage), completed)
+        known = {} if new else load_metadata(job.storage, known_partitions(job.storage), completed, marks=True)
         return Locations.of(bucketing, known, slices)
     if job.operation in REPLACING:
         return None

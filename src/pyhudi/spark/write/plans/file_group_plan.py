@@ -37,13 +37,17 @@ from pyhudi.spark.write.plans.write_plan import most_tasks
 from pyhudi.spark.write.row_changes import keyed_changes, placed_changes
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.clustering_updates import allows_updates
-from pyhudi.transaction.conflict_resolution import PENDING_SCHEMA, pending_clustering_groups, pending_compaction_groups
-from pyhudi.transaction.plan_basis import PlanBasis
+from pyhudi.transaction.conflicts.clustering_updates import allows_updates
+from pyhudi.transaction.conflicts.conflict_resolution import (
+    pending_clustering_groups,
+    pending_compaction_groups,
+)
+from pyhudi.transaction.conflicts.plan_basis import PlanBasis
 from pyhudi.write.location_columns import DELETE, FILE_ID
 from pyhudi.write.log_settings import LOG_SLICES_SCHEMA, appended_groups, log_slices
 from pyhudi.write.partition_upsert import PartitionLookup
@@ -145,7 +149,7 @@ def plan_file_groups(
         ConflictError: a file group to be changed waits for its clustering.
         UnsupportedTableError: a file group of a copy-on-write table has log files.
     """
-    slices, clustering, compaction = SLICE_SCHEMA.empty_table(), *2 * [PENDING_SCHEMA.empty_table()]
+    slices, clustering, compaction = SLICE_SCHEMA.empty_table(), *2 * [GROUP_INSTANT_SCHEMA.empty_table()]
     merge_on_read = job.config.table_type is TableType.MERGE_ON_READ
     logged = LogContents()
     basis = PlanBasis.of(None if active is None else active.timeline)

@@ -32,7 +32,7 @@ from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.transaction.plan_basis import PlanBasis
+from pyhudi.transaction.conflicts.plan_basis import PlanBasis
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
 from pyhudi.write.partition_upsert import BASES_SCHEMA, PartitionLookup
 from pyhudi.write.planning.existing_files import LogContents

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, overload
 
-from pyhudi.config import Options
-from pyhudi.index_planning import file_stats_reader, session_if_any
 from pyhudi.services.compaction.compaction_runner import run_in_threads
 from pyhudi.services.upgrade.upgrade_downgrade import UpgradeDowngrade
 from pyhudi.services.upgrade.upgrade_plan import UpgradePlan, UpgradeResult
+from pyhudi.table_services.service_base import Given, ServiceBase, file_stats_reader, session_if_any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pyhudi.table.meta_client import TableMetaClient
 
-Given = Mapping[str, object] | None
-
-
-class VersionServices:
+class VersionServices(ServiceBase):
     """Upgrades and downgrades of one table, between the table versions 5 (upgrades only), 6, 8 and 9.
 
     Writers should be stopped; one that has begun is waited for or refused, and one that opened the table before must
     open it again. The table has the one version or the other at any moment, and a run that died is gone on with by the
     same call.
     """
-
-    @abstractmethod
-    def _open(self, options: Given) -> tuple[TableMetaClient, Options]:
-        """The table as it is now, and options on top of its own."""
 
     @overload
     def upgrade(

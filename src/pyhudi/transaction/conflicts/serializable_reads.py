@@ -11,7 +11,7 @@ from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.conflict_resolution import common_group, touched_groups
+from pyhudi.transaction.conflicts.conflict_resolution import common_group, touched_groups
 
 _SAME_ROWS = frozenset({"COMPACT", "LOG_COMPACT"})
 """Operations that leave the records of a file group as they are."""

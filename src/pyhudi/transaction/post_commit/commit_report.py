@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
 from pyhudi.metrics.action_report import ActionReport
+from pyhudi.metrics.publish import publish
 from pyhudi.timeline.commit_metadata import NEW_FILE_GROUP, CommitMetadata, total
 from pyhudi.timeline.instant import Action, Instant, millis_of_instant
 
 if TYPE_CHECKING:
+    from pyhudi.config import Options
+    from pyhudi.storage import Storage
     from pyhudi.table.config.table_config import TableConfig
+
+_log = logging.getLogger(__name__)
 
 _SERVICES = {"COMPACT": Action.COMPACTION, "LOG_COMPACT": Action.LOG_COMPACTION, "CLUSTER": "clustering"}
 """Operations of table services, whose commits have the actions of writes."""
@@ -44,6 +50,24 @@ def commit_report(
     return ActionReport(
         action, uri, config.name, (instant.requested,), metadata.operation, counts, size, millis, gauges
     )
+
+
+def report_commit(
+    storage: Storage,
+    config: TableConfig,
+    instant: Instant,
+    metadata: CommitMetadata,
+    millis: Mapping[str, int],
+    opts: Options,
+) -> None:
+    """Tell of a commit that was published; the write stands whatever goes wrong with that. Arguments as of
+    `commit_report`, and the options of callbacks and metrics."""
+    try:
+        report = commit_report(storage.uri(), config, instant, metadata, millis)
+    except Exception as failure:
+        _log.warning("%s is not reported: %s", instant, failure)
+    else:
+        publish(report, opts)
 
 
 def _gauges(metadata: CommitMetadata) -> dict[str, float]:

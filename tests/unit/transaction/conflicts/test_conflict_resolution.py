@@ -9,7 +9,7 @@ from pyhudi.errors import CorruptInstantError
 from pyhudi.storage import Storage
 from pyhudi.timeline import REPLACED_SCHEMA, CommitMetadata, Instant, State, Timeline, write_stats
 from pyhudi.timeline.action_metadata import encode_record, requested_replace
-from pyhudi.transaction.conflict_resolution import (
+from pyhudi.transaction.conflicts.conflict_resolution import (
     find_conflict,
     is_clustering,
     pending_clustering_groups,

@@ -7,10 +7,10 @@ import pytest
 
 from pyhudi.storage import Storage
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.transaction.conflict_resolution import GROUP_SCHEMA
-from pyhudi.transaction.serializable_reads import ReadSet
+from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA
+from pyhudi.transaction.conflicts.serializable_reads import ReadSet
+from tests.unit.transaction.conflicts.test_conflict_resolution import EARLIER, LATER, ME, completed
 from tests.unit.transaction.tables import active
-from tests.unit.transaction.test_conflict_resolution import EARLIER, LATER, ME, completed
 
 
 def groups(*names: str) -> pa.Table:

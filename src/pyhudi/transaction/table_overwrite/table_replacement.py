@@ -8,8 +8,8 @@ replacecommit is completed, naming every other file group as replaced, and then,
 2. the properties are exchanged, by one atomic step;
 3. what is not to stay of the old table is cleared away.
 
-What stays, for those who are reading the old table, is for `pyhudi.transaction.overwrite_compatibility` to say: its
-data files, which are replaced file groups like others, for a cleaner to delete, and its instants.
+What stays, for those who are reading the old table, is for `pyhudi.transaction.table_overwrite.overwrite_compatibility`
+to say: its data files, which are replaced file groups like others, for a cleaner to delete, and its instants.
 
 A kill leaves the old table, or the new rows: under the old properties in the moment before step 2, under the new ones
 and not tidy after it. What is not tidy is hidden by the replacecommit, and a second overwrite clears it away.
@@ -36,7 +36,7 @@ from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.overwrite_compatibility import Remains
+from pyhudi.transaction.table_overwrite.overwrite_compatibility import Remains
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

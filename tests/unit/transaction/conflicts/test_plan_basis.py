@@ -17,8 +17,8 @@ from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import LAYOUT_1, LAYOUT_2, Layout
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.conflict_resolution import pending_compaction_groups
-from pyhudi.transaction.plan_basis import PlanBasis
+from pyhudi.transaction.conflicts.conflict_resolution import pending_compaction_groups
+from pyhudi.transaction.conflicts.plan_basis import PlanBasis
 from pyhudi.write.log_settings import log_slices
 from tests.unit.transaction.tables import OPTIONS, SCHEMA, Write, active, make_table
 

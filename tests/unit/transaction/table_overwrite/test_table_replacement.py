@@ -22,8 +22,8 @@ from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.instant import State
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.overwrite_compatibility import Remains, remains_of
-from pyhudi.transaction.table_replacement import replace_table
+from pyhudi.transaction.table_overwrite.overwrite_compatibility import Remains, remains_of
+from pyhudi.transaction.table_overwrite.table_replacement import replace_table
 from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, Write, active, data_files, make_table
 
 KINDS = [(9, 9), (8, 9), (6, 6), (6, 9), (9, 6)]

@@ -18,7 +18,7 @@ from pyhudi.transaction.rollback.rollback_failed import newest
 if TYPE_CHECKING:
     from pyhudi.config import Options
     from pyhudi.metadata.file_groups.delta_files import Stat
-    from pyhudi.metadata.services.compaction_job import MetadataCompactionJob
+    from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
     from pyhudi.storage import Storage
     from pyhudi.timeline.commit_metadata import CommitMetadata

@@ -10,7 +10,7 @@ import pytest
 from pyhudi.schema.arrow_avro import from_avro, to_avro
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.transaction.commit_outcome import Conflicted
-from pyhudi.transaction.schema_conflicts import agree_on_columns
+from pyhudi.transaction.conflicts.schema_conflicts import agree_on_columns
 from tests.tables import HandMadeTable, at
 
 ID, A, B = pa.field("id", pa.string()), pa.field("a", pa.int32()), pa.field("b", pa.string())

@@ -1,0 +1,252 @@
+"""Splitting and merging of the buckets of consistent hashing: the plan strategy for it, and the routing of rows to the
+buckets that come of it.
+
+Large buckets are split in two, small neighbours on the ring of hashes become one. What the buckets of a partition are
+then is part of the plan, and written beside the old ones before the clustering is completed
+(`pyhudi.index.consistent_hashing`). Source of the rules: ``BaseConsistentHashingBucketClusteringPlanStrategy`` of
+Apache Hudi.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import BucketEngine, IndexType
+from pyhudi.errors import ConfigError, FormatError, TransactionError, UnsupportedTableError
+from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.consistent_hashing import ChildNode, HashingMetadata, NodeTag, hashes_of
+from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA
+from pyhudi.table.config.table_config import TableConfig
+
+PLAN_STRATEGY = "SparkConsistentBucketClusteringPlanStrategy"
+EXECUTION_STRATEGY = "SparkConsistentBucketClusteringExecutionStrategy"
+_PARTITION, _NODES, _SEQUENCE = (
+    "clustering.group.partition",
+    "clustering.group.child.node",
+    "clustering.group.sequence.no",
+)
+
+Extra = Mapping[str, str]
+Inputs = Callable[[pa.Table, int], pa.Table]
+
+
+def is_resizing(strategy: str) -> bool:
+    """Whether a plan or execution strategy, named with or without package, is that of consistent hashing."""
+    return "ConsistentBucket" in strategy
+
+
+@dataclass(frozen=True, slots=True)
+class ResizingRules:
+    """When buckets are split and merged. Sizes are bytes of base and log files. ``sorts``: the rows of other buckets
+    are to be sorted, so they are rewritten, too."""
+
+    most: int
+    least: int
+    split_above: float
+    merge_up_to: float
+    max_groups: int
+    sorts: bool
+
+    @classmethod
+    def of(cls, opts: Options, full_file: int) -> ResizingRules:
+        """From the options; ``full_file`` is the size of a full base file.
+
+        Raises:
+            ConfigError: there may be fewer buckets at most than at least.
+        """
+        first = opts.get_typed(options.INITIAL_BUCKETS)
+        most, least = opts.get_typed(options.BUCKET_MAX), opts.get_typed(options.BUCKET_MIN)
+        rules = cls(
+            first if most is None else most,
+            max(1, first if least is None else least),
+            full_file * opts.get_typed(options.BUCKET_SPLIT_THRESHOLD),
+            full_file * opts.get_typed(options.BUCKET_MERGE_THRESHOLD),
+            opts.get_typed(options.CLUSTERING_MAX_GROUPS),
+            bool(opts.get_typed(options.CLUSTERING_SORT_COLUMNS)),
+        )
+        if rules.most < rules.least:
+            raise ConfigError(
+                f"{options.BUCKET_MAX.key}={rules.most} is less than {options.BUCKET_MIN.key}={rules.least}; without "
+                f"these options both are {options.INITIAL_BUCKETS.key}"
+            )
+        return rules
+
+    def groups(
+        self, slices: pa.Table, known: Mapping[str, HashingMetadata], inputs: Inputs
+    ) -> tuple[pa.Table, tuple[int, ...], tuple[Extra, ...]]:
+        """The groups of a plan, the files that come of each, and what the plan says of each.
+
+        Args:
+            slices: file slices that may be clustered (SLICE_SCHEMA), whole partitions only.
+            known: the buckets of each partition.
+            inputs: makes rows of a plan (`INPUT_SCHEMA`) from slices and the number of their group.
+        """
+        parts: list[pa.Table] = []
+        outputs: list[int] = []
+        extra: list[Extra] = []
+        for partition in sorted(set(pc.unique(slices["partition"]).to_pylist()) & known.keys()):
+            here = slices.filter(pc.equal(slices["partition"], partition)).combine_chunks()
+            metadata = known[partition]
+            for rows, children in self._changes(metadata, here):
+                if len(outputs) >= self.max_groups:
+                    break
+                parts.append(inputs(here.take(pa.array(rows)), len(outputs)))
+                outputs.append(sum(child.tag is NodeTag.REPLACE for child in children))
+                extra.append(_encode(partition, metadata.sequence, children))
+        return (pa.concat_tables(parts) if parts else INPUT_SCHEMA.empty_table()), tuple(outputs), tuple(extra)
+
+    def _changes(self, metadata: HashingMetadata, slices: pa.Table) -> list[tuple[list[int], tuple[ChildNode, ...]]]:
+        """The slices (by row) of each group of a partition, and its new buckets: splits first, then merges."""
+        of_id = {file_id: bucket for bucket, file_id in enumerate(metadata.file_ids())}
+        rows = {of_id[name]: row for row, name in enumerate(slices["file_id"].to_pylist()) if name in of_id}
+        sizes = dict(zip(rows, _sizes(slices)[list(rows.values())].tolist(), strict=True))
+        changes: dict[tuple[int, ...], tuple[ChildNode, ...]] = {}
+        room = self.most - len(metadata.ends)
+        for bucket in sorted(rows):
+            if len(changes) < room and sizes[bucket] > self.split_above:
+                halves = metadata.split(bucket, (_prefix(), _prefix()))
+                changes.update({(bucket,): halves} if halves else {})
+        spare = len(metadata.ends) + len(changes) - self.least
+        left = {bucket: sizes[bucket] for bucket in sorted(rows) if (bucket,) not in changes}
+        for run in self._runs(metadata, left, spare):
+            changes[tuple(run)] = metadata.merge(run, _prefix())
+        if self.sorts:
+            for bucket in left.keys() - set(chain.from_iterable(changes)):
+                changes[(bucket,)] = (ChildNode(int(metadata.ends[bucket]), _prefix(), NodeTag.REPLACE),)
+        return [([rows[bucket] for bucket in run], children) for run, children in changes.items()]
+
+    def _runs(self, metadata: HashingMetadata, sizes: Mapping[int, int], spare: int) -> list[list[int]]:
+        """Neighbours that become one bucket each, as long as that is small, and ``spare`` buckets may go."""
+        runs: list[list[int]] = []
+        run: list[int] = []
+        total = 0
+        for bucket in sizes:  # ascending
+            small = sizes[bucket] <= self.merge_up_to
+            follows = bool(run) and metadata.bucket_before(bucket) == run[-1]
+            if small and follows and spare > 0 and total <= self.merge_up_to:
+                run.append(bucket)
+                total += sizes[bucket]
+                spare -= 1
+                continue
+            runs.append(run)
+            run, total = ([bucket], sizes[bucket]) if small else ([], 0)
+        runs.append(run)
+        return [run for run in runs if len(run) > 1]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRouting:
+    """Where the rows of some buckets of a partition go: made once from the plan, sent to tasks."""
+
+    bucketing: Bucketing
+    old: HashingMetadata
+    new: HashingMetadata
+    sources: frozenset[str]
+    """The file groups that are read."""
+
+    def parts(self, keys: pa.Array) -> dict[str, pa.Array]:
+        """The rows (int64) of each new file group.
+
+        Raises:
+            ConfigError: a key does not belong to the buckets that were read, so the options of the index are not those
+                that the table was written with.
+        """
+        hashes = hashes_of(keys, self.bucketing.fields, splits_any=self.bucketing.splits_any)
+        file_ids = self.old.file_ids()
+        mine = np.isin(self.old.buckets_of(hashes), [file_ids.index(name) for name in self.sources])
+        if not mine.all():
+            key = keys[int(np.flatnonzero(~mine)[0])].as_py()
+            raise ConfigError(
+                f"the record key {key!r} is in file group {min(self.sources)!r}, but by "
+                f"{options.BUCKET_HASH_FIELD.key}={','.join(self.bucketing.fields)} it belongs to another bucket; give "
+                "the value that the table was made with"
+            )
+        buckets = self.new.buckets_of(hashes)
+        names = self.new.file_ids()
+        return {names[bucket]: pa.array(np.flatnonzero(buckets == bucket)) for bucket in np.unique(buckets)}
+
+
+def bucketing_of(config: TableConfig, opts: Options) -> Bucketing:
+    """The fields that choose the bucket of a key, in a table with consistent hashing whatever index the options name.
+
+    Raises:
+        ConfigError: a hash field is no key field.
+        UnsupportedTableError: the table keeps no record keys.
+    """
+    if not config.populate_meta_fields:
+        raise UnsupportedTableError(
+            f"the table {config.name!r} keeps no record keys (hoodie.populate.meta.fields=false): its buckets are not "
+            "split or merged here; let Apache Hudi do it"
+        )
+    given = {
+        options.INDEX_TYPE.key: IndexType.BUCKET.value,
+        options.BUCKET_ENGINE.key: BucketEngine.CONSISTENT_HASHING.value,
+    }
+    found = Bucketing.of(config, Options.parse({**opts, **given}))
+    assert found is not None
+    return found
+
+
+def new_buckets(
+    known: Mapping[str, HashingMetadata], instant: str, extra: Collection[Extra]
+) -> dict[str, HashingMetadata]:
+    """The buckets of each partition after a plan is carried out.
+
+    Args:
+        known: the buckets of the partitions as they are.
+        instant: the plan's.
+        extra: what the plan says of its groups.
+
+    Raises:
+        FormatError: the plan does not say what becomes of buckets.
+        TransactionError: buckets of a partition were split or merged since the plan was made.
+    """
+    children: dict[str, list[ChildNode]] = {}
+    for one in extra:
+        partition, sequence, nodes = _decode(one)
+        if partition not in known or known[partition].sequence != sequence:
+            raise TransactionError(
+                f"the buckets of partition {partition!r} were split or merged since the clustering {instant} was "
+                "planned; roll the plan back"
+            )
+        children.setdefault(partition, []).extend(nodes)
+    return {partition: known[partition].with_children(instant, nodes) for partition, nodes in children.items()}
+
+
+def _sizes(slices: pa.Table) -> Any:
+    """Bytes of the base and log files of each slice."""
+    logs = slices["log_sizes"].combine_chunks()
+    sums = np.bincount(pc.list_parent_indices(logs), pc.list_flatten(logs), minlength=slices.num_rows)
+    return (pc.fill_null(slices["base_size"], 0).to_numpy() + sums).astype(np.int64)
+
+
+def _prefix() -> str:
+    return str(uuid.uuid4())
+
+
+def _encode(partition: str, sequence: int, children: Sequence[ChildNode]) -> Extra:
+    nodes = [{"value": child.end, "fileIdPrefix": child.prefix, "tag": child.tag.value} for child in children]
+    return {_PARTITION: partition, _NODES: json.dumps(nodes), _SEQUENCE: str(sequence)}
+
+
+def _decode(extra: Extra) -> tuple[str, int, list[ChildNode]]:
+    try:
+        nodes = [
+            ChildNode(int(node["value"]), node.get("fileIdPrefix"), NodeTag(node["tag"]))
+            for node in json.loads(extra[_NODES])
+        ]
+        return extra[_PARTITION], int(extra[_SEQUENCE]), nodes
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(
+            f"a group of the clustering plan does not say what becomes of its buckets: {error!r}"
+        ) from error

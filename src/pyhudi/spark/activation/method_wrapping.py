@@ -1,0 +1,54 @@
+"""Replacement of methods of PySpark's classes, and its reversal."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from pyhudi.spark.activation.call_state import begin_state
+
+Method = Callable[..., Any]
+ORIGINALS: dict[tuple[type, str], Any] = {}
+"""What was replaced, by class and name."""
+
+
+def classes(names: tuple[tuple[str, str], ...]) -> list[type]:
+    found = []
+    for module, name in names:
+        try:
+            found.append(getattr(importlib.import_module(module), name))
+        except ImportError:  # Connect needs packages that classic Spark does not
+            continue
+    return found
+
+
+def wrap(cls: type, name: str, wrapper: Callable[[Method, Any, tuple[Any, ...], dict[str, Any]], Any]) -> None:
+    if (cls, name) in ORIGINALS:
+        return
+    original = cls.__dict__.get(name) or getattr(cls, name)
+
+    @wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return wrapper(original, self, args, kwargs)
+
+    ORIGINALS[(cls, name)] = original
+    setattr(cls, name, method)
+
+
+def wrap_maker(cls: type, name: str) -> None:
+    """``spark.read`` and ``df.write``: what they return remembers where it came from."""
+    original = cls.__dict__.get(name)
+    if not isinstance(original, property) or (cls, name) in ORIGINALS:
+        return
+    getter = original.fget
+    assert getter is not None
+
+    def make(self: Any) -> Any:
+        made = getter(self)
+        begin_state(made, self)
+        return made
+
+    ORIGINALS[(cls, name)] = original
+    setattr(cls, name, property(make, doc=original.__doc__))

@@ -1,0 +1,59 @@
+"""Methods of ``spark.read``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pyhudi.errors import QueryError
+from pyhudi.spark import activate_sql
+from pyhudi.spark.activation.call_state import FORMATS, call_state, keep_options
+from pyhudi.spark.activation.method_wrapping import Method
+from pyhudi.spark.read.load_table import load_table
+
+
+def set_schema(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    call_state(target).has_schema = True
+    return original(target, *args, **kwargs)
+
+
+def load(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    asked = requested_table(target, args, kwargs)
+    return original(target, *args, **kwargs) if asked is None else load_table(session_of(target), *asked)
+
+
+def requested_table(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, str]] | None:
+    """Path and options of a table to read; None: the reader is of another format."""
+    path, source, schema, options = _load_arguments(*args, **kwargs)
+    state = call_state(target)
+    name = source if source is not None else state.format
+    if name is None or name.lower() not in FORMATS:
+        return None
+    if schema is not None or state.has_schema:
+        raise QueryError("a Hudi table has its own columns: leave out schema(…), and select or cast what it returns")
+    keep_options(target, options)
+    where = path if path is not None else state.options.get("path")
+    if where is None:
+        raise QueryError("load() needs the path of the table")
+    if not isinstance(where, str):
+        raise QueryError(f"load() takes one path, the table's; got {where!r}")
+    return where, {k: v for k, v in state.options.items() if k != "path"}
+
+
+def table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    given = call_state(target).options
+    return activate_sql.read_table(
+        session_of(target), given, lambda: original(target, *args, **kwargs), *args, **kwargs
+    )
+
+
+def _load_arguments(
+    path: Any = None, format: str | None = None, schema: Any = None, **options: Any
+) -> tuple[Any, str | None, Any, dict[str, Any]]:
+    return path, format, schema, options
+
+
+def session_of(target: Any) -> SparkSession:
+    maker = call_state(target).maker
+    return maker if maker is not None else SparkSession.active()

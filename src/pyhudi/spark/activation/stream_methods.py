@@ -1,0 +1,113 @@
+"""Methods of ``spark.readStream`` and ``df.writeStream``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pyhudi.errors import ConfigError, QueryError, SetupError
+from pyhudi.spark.activation.call_state import FORMATS, PARTITIONPATH_FIELD, CallState, call_state
+from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
+from pyhudi.spark.activation.read_methods import requested_table, session_of
+from pyhudi.spark.activation.write_methods import partition_by
+
+_CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
+
+
+def load_stream_of(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    asked = requested_table(target, args, kwargs)
+    if asked is None:
+        return original(target, *args, **kwargs)
+    _refuse_connect(target)
+    from pyhudi.spark.streaming.source import load_stream
+
+    return load_stream(session_of(target), *asked)
+
+
+def set_output_mode(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    call_state(target).output_mode = args[0] if args else kwargs["outputMode"]
+    return original(target, *args, **kwargs)
+
+
+def partition_stream(_: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    partition_by(lambda *_: None, target, args, kwargs)  # told to Spark when the format is known
+    return target
+
+
+def start_stream(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    path, source, mode, partition_by, name, options = _start_arguments(*args, **kwargs)
+    state = call_state(target)
+    given = source if source is not None else state.format
+    if given is None or given.lower() not in FORMATS:
+        _tell_partitions(target)
+        return original(target, *args, **kwargs)
+    _refuse_connect(target)
+    target.options(**options)
+    if mode is not None:
+        target.outputMode(mode)
+    if name is not None:
+        target.queryName(name)
+    if partition_by is not None:
+        state.partition_by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+    where = path if path is not None else state.options.get("path")
+    if not isinstance(where, str):
+        raise QueryError(f"start() needs the path of the table, got {where!r}")
+    return _start_sink(original, target, where)
+
+
+def _start_arguments(
+    path: Any = None,
+    format: str | None = None,
+    outputMode: str | None = None,  # noqa: N803
+    partitionBy: Any = None,  # noqa: N803
+    queryName: str | None = None,  # noqa: N803
+    **options: Any,
+) -> tuple[Any, str | None, str | None, Any, str | None, dict[str, Any]]:
+    return path, format, outputMode, partitionBy, queryName, options
+
+
+def _start_sink(original: Method, target: Any, path: str) -> Any:
+    from pyhudi.spark.streaming.sink import start
+
+    state = call_state(target)
+    kept = any(key.lower() == "checkpointlocation" for key in state.options)
+    if not kept and not _session_of_writer(state).conf.get(_CHECKPOINTS, None):
+        raise ConfigError(
+            "a stream into a Hudi table needs the option 'checkpointLocation' (or the session's setting "
+            f"{_CHECKPOINTS}): without it a restart would begin anew"
+        )
+    options = {k: v for k, v in state.options.items() if k.lower() not in ("path", "checkpointlocation")}
+    if state.partition_by:
+        options.setdefault(PARTITIONPATH_FIELD, ",".join(state.partition_by))
+    return start(target, path, options, state.output_mode, type(target).foreachBatch, original)
+
+
+def _session_of_writer(state: CallState) -> SparkSession:
+    if state.maker is None:
+        raise QueryError("this writer was made before pyhudi was activated; take a new one from df.writeStream")
+    session: SparkSession = state.maker.sparkSession
+    return session
+
+
+def to_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    name = kwargs.get("format", args[1] if len(args) > 1 else None) or call_state(target).format
+    if name is not None and name.lower() in FORMATS:
+        raise QueryError("a stream goes into a Hudi table by its path: start(path) instead of toTable(name)")
+    _tell_partitions(target)
+    return original(target, *args, **kwargs)
+
+
+def _tell_partitions(target: Any) -> None:
+    columns = call_state(target).partition_by
+    if columns:
+        cls = next(c for c in type(target).__mro__ if (c, "partitionBy") in ORIGINALS)
+        ORIGINALS[(cls, "partitionBy")](target, *columns)
+
+
+def _refuse_connect(target: Any) -> None:
+    if ".connect." in type(target).__module__:
+        raise SetupError(
+            "streams of Hudi tables run in classic sessions only: Spark Connect does not tell which query a "
+            "micro-batch is of. Batch reads and writes work, also inside of your own foreachBatch"
+        )

@@ -1,0 +1,111 @@
+"""Methods of ``df.write`` and ``df.writeTo``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyhudi.errors import QueryError
+from pyhudi.spark import activate_sql
+from pyhudi.spark.activation.call_state import (
+    FORMATS,
+    PARTITIONPATH_FIELD,
+    CallState,
+    call_state,
+    keep_options,
+    option_text,
+)
+from pyhudi.spark.activation.method_wrapping import Method
+
+
+def set_mode(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    call_state(target).mode = args[0] if args else kwargs.get("saveMode")
+    return original(target, *args, **kwargs)
+
+
+def partition_by(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    columns = list(args[0]) if len(args) == 1 and isinstance(args[0], list | tuple) else list(args)
+    call_state(target).partition_by = columns
+    return original(target, *args, **kwargs)
+
+
+def save(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    path, source, mode, partition_by, options = _save_arguments(*args, **kwargs)
+    state = call_state(target)
+    name = source if source is not None else state.format
+    if name is None or name.lower() not in FORMATS:
+        return original(target, *args, **kwargs)
+    keep_options(target, options)
+    if partition_by is not None:
+        state.partition_by = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+    where = path if path is not None else state.options.get("path")
+    if not isinstance(where, str):
+        raise QueryError(f"save() needs the path of the table, got {where!r}")
+    return _write(where, state, mode or state.mode or "errorifexists")
+
+
+def save_as_table_of(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from pyhudi.spark.sql.writers import save_as_table
+
+    name, source, mode, partition_by, options = _save_arguments(*args, **_places(kwargs))
+    state = call_state(target)
+    chosen = source if source is not None else state.format
+    if partition_by is None:
+        partition_by = state.partition_by
+    saved = state.maker is not None and save_as_table(
+        state.maker,
+        name,
+        is_hudi=None if chosen is None else chosen.lower() in FORMATS,
+        mode=mode or state.mode or "errorifexists",
+        partition_by=(partition_by,) if isinstance(partition_by, str) else tuple(partition_by),
+        given={**state.options, **{key: option_text(value) for key, value in options.items() if value is not None}},
+    )
+    return None if saved else original(target, *args, **kwargs)
+
+
+def _places(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The name of a table stands where ``save`` has the path."""
+    return {"path" if key == "name" else key: value for key, value in kwargs.items()}
+
+
+def write_to(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return activate_sql.write_to(original, frame, args, kwargs, call_state)
+
+
+def using(original: Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return activate_sql.using(original, writer, args, kwargs, call_state)
+
+
+def insert_into_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from pyhudi.spark.sql.writers import insert_into
+
+    given = dict(zip(("tableName", "overwrite"), args, strict=False)) | kwargs
+    state, overwrite = call_state(target), given.get("overwrite")
+    if overwrite is None:
+        overwrite = (state.mode or "").lower() == "overwrite"
+    if state.maker is not None and insert_into(
+        state.maker, given["tableName"], overwrite=overwrite, given=state.options
+    ):
+        return None
+    return original(target, *args, **kwargs)
+
+
+def _save_arguments(
+    path: Any = None,
+    format: str | None = None,
+    mode: str | None = None,
+    partitionBy: Any = None,  # noqa: N803
+    **options: Any,
+) -> tuple[Any, str | None, str | None, Any, dict[str, Any]]:
+    return path, format, mode, partitionBy, options
+
+
+def _write(path: str, state: CallState, mode: str) -> None:
+    from pyhudi.spark.write.dataframe_writer import write
+
+    options = {k: v for k, v in state.options.items() if k != "path"}
+    if state.partition_by:
+        options.setdefault(PARTITIONPATH_FIELD, ",".join(state.partition_by))
+    frame = state.maker
+    if frame is None:
+        raise QueryError("this writer was made before pyhudi was activated; take a new one from df.write")
+    write(frame, path, options, mode)

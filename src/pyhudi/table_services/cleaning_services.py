@@ -1,0 +1,120 @@
+"""Cleaning and archival of ``HudiTable.services``."""
+
+from __future__ import annotations
+
+from typing import Literal, overload
+
+from pyhudi.metrics.progress import Progress
+from pyhudi.services.archival.archival_plan import ArchivalPlan
+from pyhudi.services.archival.table_archival import archive_table, plan_archival
+from pyhudi.services.cleaning.cleaner import Cleaner
+from pyhudi.services.service_result import ServiceResult
+from pyhudi.table.clean_plan import CleanPlan
+from pyhudi.table_services.service_base import Given, ServiceBase, file_stats_reader
+
+
+class CleaningServices(ServiceBase):
+    """Cleaning and archival of one table."""
+
+    @overload
+    def clean(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[False] = False,
+        only_if_due: bool = False,
+        progress: Progress | None = None,
+    ) -> ServiceResult: ...
+
+    @overload
+    def clean(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[True],
+        only_if_due: bool = False,
+        progress: Progress | None = None,
+    ) -> CleanPlan: ...
+
+    def clean(
+        self,
+        options: Given = None,
+        *,
+        dry_run: bool = False,
+        only_if_due: bool = False,
+        progress: Progress | None = None,
+    ) -> ServiceResult | CleanPlan:
+        """Delete the files that no query needs by the cleaning policy (`hoodie.clean.policy`).
+
+        Cleans that are pending, of whichever process, are run first. Files of savepoints, of pending compactions and
+        clusterings, and of the latest snapshot stay.
+
+        Args:
+            options: Options of cleaning, on top of the table's.
+            dry_run: Change nothing, and return the plan that would be made.
+            only_if_due: Do nothing before the trigger (`hoodie.clean.trigger.max.commits`) says so.
+            progress: Called with "delete files", and how many of how many are deleted.
+
+        Returns:
+            The result, or the plan with ``dry_run``.
+
+        Raises:
+            TransactionError: a restore is pending, or a pending plan names files that the table still needs.
+            LockError: the table's lock could not be taken.
+        """
+        client, opts = self._open(options)
+        cleaner = Cleaner(client, opts, file_stats_reader(None), progress)
+        return cleaner.plan(only_if_due=only_if_due) if dry_run else cleaner.run(only_if_due=only_if_due)
+
+    @overload
+    def archive(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[False] = False,
+        only_if_due: bool = False,
+        progress: Progress | None = None,
+    ) -> ServiceResult: ...
+
+    @overload
+    def archive(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[True],
+        only_if_due: bool = False,
+        progress: Progress | None = None,
+    ) -> ArchivalPlan: ...
+
+    def archive(
+        self,
+        options: Given = None,
+        *,
+        dry_run: bool = False,
+        only_if_due: bool = False,
+        progress: Progress | None = None,
+    ) -> ServiceResult | ArchivalPlan:
+        """Move old instants from the active timeline into the history, from which queries and `HudiTable.history` read
+        them.
+
+        `hoodie.keep.min.commits` commits stay active, and more if cleaning, savepoints, pending instants or the
+        metadata table need them.
+
+        Args:
+            options: Options of archival, on top of the table's.
+            dry_run: Change nothing, and return the plan that would be made.
+            only_if_due: Do nothing unless there are more than `hoodie.keep.max.commits` commits.
+            progress: Called with "archive instants" before and after, and how many there are.
+
+        Returns:
+            The result, or the plan with ``dry_run``.
+
+        Raises:
+            TransactionError: a restore is pending.
+            CorruptInstantError: the timeline or its history cannot be read.
+            LockError: the table's lock could not be taken.
+        """
+        client, opts = self._open(options)
+        if dry_run:
+            return plan_archival(client, opts, only_if_due=only_if_due)
+        return archive_table(client, opts, only_if_due=only_if_due, progress=progress)

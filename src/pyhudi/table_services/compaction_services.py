@@ -1,0 +1,204 @@
+"""Compaction and log compaction of ``HudiTable.services``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal, overload
+
+from pyhudi.metrics.progress import Progress
+from pyhudi.services.compaction.compaction_plan import CompactionPlan
+from pyhudi.services.compaction.compaction_runner import CompactionResult, Runner, run_in_threads, run_pending
+from pyhudi.services.compaction.compaction_schedule import make_plan, pending_plans, schedule
+from pyhudi.table_services.service_base import Given, ServiceBase, session_if_any
+from pyhudi.timeline.instant import Action
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class CompactionServices(ServiceBase):
+    """Compaction and log compaction of one merge-on-read table: planned, run and listed."""
+
+    @overload
+    def compact(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[False] = False,
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+        progress: Progress | None = None,
+    ) -> CompactionResult: ...
+
+    @overload
+    def compact(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[True],
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+        progress: Progress | None = None,
+    ) -> CompactionPlan: ...
+
+    def compact(
+        self,
+        options: Given = None,
+        *,
+        dry_run: bool = False,
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+        progress: Progress | None = None,
+    ) -> CompactionResult | CompactionPlan:
+        """Merge log files into new base files: run the pending plans, then make a new plan and run it.
+
+        Args:
+            options: Apache Hudi's options, on top of the table's.
+            dry_run: Change nothing, and return the plan that would be made.
+            only_if_due: Make a new plan only if the trigger (`hoodie.compact.inline.trigger.strategy`) asks for one. By
+                default the call itself is the reason to compact.
+            spark: Session that runs the tasks; None for the active one, or threads if there is none.
+            progress: Called with "compact file slices", and how many of how many are done; on Spark, when none and when
+                all are.
+
+        Returns:
+            The result, or the plan with ``dry_run``.
+
+        Raises:
+            UnsupportedTableError: The table is not merge-on-read, or its merger is not registered
+                (`pyhudi.register_merger`). Nothing is planned then. Planning alone, or a dry run, needs no merger.
+            TransactionError: Another process runs a plan, or a restore is pending.
+        """
+        return self._compact(options, dry_run, only_if_due, spark, progress, is_log=False)
+
+    def schedule_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
+        """Make a compaction plan and leave it on the timeline, to be run by any process while writers go on.
+
+        Args:
+            options: Apache Hudi's options, on top of the table's.
+            only_if_due: Make a plan only if the trigger asks for one.
+
+        Returns:
+            The plan. It is empty, and not on the timeline, when there is nothing to do; its ``reason`` says why.
+        """
+        client, opts = self._open(options)
+        return schedule(client, opts, only_if_due=only_if_due)
+
+    def run_compaction(
+        self, instant: str | None = None, options: Given = None, *, spark: SparkSession | None = None
+    ) -> CompactionResult:
+        """Run the pending compaction plans, oldest first, or only that of ``instant``.
+
+        A run that failed before, here or elsewhere, is rolled back and started again. Compactions of Apache Hudi before
+        1.2 do not tell whether they are still at work. One that has begun is left alone, unless its ``instant`` is
+        given here, or it has been silent for `pyhudi.compaction.abandoned.minutes`.
+
+        Args:
+            instant: Requested time of the plan to run; None for all.
+            options: Apache Hudi's options, on top of the table's.
+            spark: Session that runs the tasks; None for the active one, or threads if there is none.
+
+        Returns:
+            The result.
+
+        Raises:
+            BusyError: Another process runs a plan, or another program may be running one.
+        """
+        client, opts = self._open(options)
+        return run_pending(client, opts, _runner(spark), instant=instant, asked_for=instant is not None)
+
+    def pending_compactions(self) -> list[CompactionPlan]:
+        """Return the compaction plans on the timeline that are not completed, oldest first."""
+        client, _ = self._open(None)
+        return pending_plans(client.active_timeline(), Action.COMPACTION)
+
+    @overload
+    def log_compact(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[False] = False,
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+        progress: Progress | None = None,
+    ) -> CompactionResult: ...
+
+    @overload
+    def log_compact(
+        self,
+        options: Given = None,
+        *,
+        dry_run: Literal[True],
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+        progress: Progress | None = None,
+    ) -> CompactionPlan: ...
+
+    def log_compact(
+        self,
+        options: Given = None,
+        *,
+        dry_run: bool = False,
+        only_if_due: bool = False,
+        spark: SparkSession | None = None,
+        progress: Progress | None = None,
+    ) -> CompactionResult | CompactionPlan:
+        """Merge the log files of each file slice into one, which costs less than new base files and makes reads cheaper
+        until then.
+
+        File slices with at least `hoodie.log.compaction.blocks.threshold` log files or blocks are taken. Arguments,
+        result and errors as of `compact`.
+        """
+        return self._compact(options, dry_run, only_if_due, spark, progress, is_log=True)
+
+    def schedule_log_compaction(self, options: Given = None, *, only_if_due: bool = False) -> CompactionPlan:
+        """Make a log compaction plan and leave it on the timeline. Arguments and result as of `schedule_compaction`."""
+        client, opts = self._open(options)
+        return schedule(client, opts, is_log=True, only_if_due=only_if_due)
+
+    def run_log_compaction(
+        self, instant: str | None = None, options: Given = None, *, spark: SparkSession | None = None
+    ) -> CompactionResult:
+        """Run the pending log compaction plans, oldest first, or only that of ``instant``.
+
+        A plan that was begun and failed, or whose logs have been compacted since, is dropped. Arguments, result and
+        errors as of `run_compaction`.
+        """
+        client, opts = self._open(options)
+        return run_pending(client, opts, _runner(spark), is_log=True, instant=instant, asked_for=instant is not None)
+
+    def pending_log_compactions(self) -> list[CompactionPlan]:
+        """Return the log compaction plans on the timeline that are not completed, oldest first."""
+        client, _ = self._open(None)
+        return pending_plans(client.active_timeline(), Action.LOG_COMPACTION)
+
+    def _compact(
+        self,
+        options: Given,
+        dry_run: bool,
+        only_if_due: bool,
+        spark: SparkSession | None,
+        progress: Progress | None,
+        *,
+        is_log: bool,
+    ) -> CompactionResult | CompactionPlan:
+        client, opts = self._open(options)
+        if dry_run:
+            return make_plan(client, opts, is_log=is_log, only_if_due=only_if_due)
+        runner = _runner(spark, progress)
+        done = run_pending(client, opts, runner, is_log=is_log)
+        plan = schedule(client, opts, is_log=is_log, only_if_due=only_if_due, to_run=True)
+        if plan.instant is None:
+            return done if done else replace(done, reason=plan.reason)
+        return done.and_(run_pending(client, opts, runner, is_log=is_log, instant=plan.instant))
+
+
+def _runner(spark: SparkSession | None, progress: Progress | None = None) -> Runner:
+    """Return the runner of compactions: Spark, if there is a session, else threads."""
+    session = spark or session_if_any()
+    if session is None:
+        return partial(run_in_threads, progress=progress)
+    from pyhudi.spark.services.spark_compaction import spark_runner
+
+    return spark_runner(session, progress)

@@ -1,0 +1,132 @@
+"""Rollback, savepoints and restore of ``HudiTable.services``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, overload
+
+from pyhudi.metrics.progress import Progress
+from pyhudi.services.restore import RestorePlan, Restorer
+from pyhudi.services.rollback import roll_back
+from pyhudi.services.savepoint import create_savepoint, delete_savepoint, list_savepoints
+from pyhudi.services.service_result import ServiceResult
+from pyhudi.table_services.service_base import Given, ServiceBase, file_stats_reader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class RecoveryServices(ServiceBase):
+    """Rollback of writes, savepoints, and restores of one table."""
+
+    def rollback(self, instant: str | None = None, options: Given = None) -> ServiceResult:
+        """Undo a write: a pending one, or the last completed one.
+
+        Args:
+            instant: Requested time of the write; None for the last completed one.
+            options: Options of locks and of the metadata table.
+
+        Returns:
+            The result, with the instant of the write, and how many files were deleted in how many partitions.
+
+        Raises:
+            InstantNotFoundError: there is no such write on the active timeline.
+            TransactionError: later writes are built on it, a savepoint keeps it, or cleaning has deleted what came
+                before it.
+            BusyError: somebody is at work on it.
+        """
+        client, opts = self._open(options)
+        return roll_back(client, opts, file_stats_reader(None), instant)
+
+    def savepoint(
+        self, instant: str | None = None, *, user: str = "", comment: str = "", options: Given = None
+    ) -> ServiceResult:
+        """Keep the files of the snapshot that a completed write has left, so that the table can be restored to it.
+
+        Args:
+            instant: Requested time of the write; None for the last one.
+            user: Name to note in the savepoint.
+            comment: Text to note in the savepoint.
+            options: Options of locks.
+
+        Returns:
+            The result, with the instant; without one, and with a ``reason``, if there is a savepoint already.
+
+        Raises:
+            InstantNotFoundError: there is no such completed write on the active timeline.
+            TransactionError: cleaning has deleted files of that snapshot.
+        """
+        client, opts = self._open(options)
+        return create_savepoint(client, opts, instant, user=user, comment=comment)
+
+    def delete_savepoint(self, instant: str, options: Given = None) -> ServiceResult:
+        """Delete a savepoint, so that cleaning may delete its files.
+
+        Args:
+            instant: Requested time of the savepoint.
+            options: Options of locks.
+
+        Returns:
+            The result, with the instant of the savepoint.
+
+        Raises:
+            InstantNotFoundError: there is no savepoint at that instant.
+        """
+        client, opts = self._open(options)
+        return delete_savepoint(client, opts, instant)
+
+    def savepoints(self) -> pa.Table:
+        """Return the savepoints (`pyhudi.services.savepoint.SAVEPOINT_SCHEMA`), oldest first."""
+        client, _ = self._open(None)
+        return list_savepoints(client)
+
+    @overload
+    def restore(
+        self,
+        to: str | None = None,
+        options: Given = None,
+        *,
+        dry_run: Literal[False] = False,
+        progress: Progress | None = None,
+    ) -> ServiceResult: ...
+
+    @overload
+    def restore(
+        self,
+        to: str,
+        options: Given = None,
+        *,
+        dry_run: Literal[True],
+        progress: Progress | None = None,
+    ) -> RestorePlan: ...
+
+    def restore(
+        self,
+        to: str | None = None,
+        options: Given = None,
+        *,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> ServiceResult | RestorePlan:
+        """Take the table back to the snapshot that a completed write has left, with or without a savepoint; all later
+        writes are undone. Writers must be stopped.
+
+        A restore that died is gone on with by the same call, or without an instant.
+
+        Args:
+            to: Requested time of the write; None to go on with a restore that died.
+            options: Options of locks and of the metadata table.
+            dry_run: Change nothing, and return the plan that would be made.
+            progress: Called with "undo writes", and how many of how many are undone.
+
+        Returns:
+            The result, or the plan with ``dry_run``.
+
+        Raises:
+            InstantNotFoundError: there is no such completed write on the active timeline.
+            TransactionError: another restore is pending, cleaning has deleted files of that snapshot, or a savepoint
+                keeps a later write.
+            BusyError: somebody is writing.
+        """
+        client, opts = self._open(options)
+        restorer = Restorer(client, opts, file_stats_reader(None), progress)
+        return restorer.plan(to or "") if dry_run else restorer.run(to)

@@ -1,0 +1,53 @@
+"""Base of the services of a table: its path and options, and the engine that does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyhudi.config import Options
+from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
+from pyhudi.metrics.publish import check_metrics_options
+from pyhudi.table.meta_client import TableMetaClient
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Given = Mapping[str, object] | None
+
+
+class ServiceBase:
+    """One table, opened anew by each service."""
+
+    def __init__(self, path: str, options: Options) -> None:
+        self._path = path
+        self._options = options
+
+    def _open(self, options: Given) -> tuple[TableMetaClient, Options]:
+        """Open the table as it is now, with the options on top of its own."""
+        opts = Options.parse({**self._options, **(options or {})})
+        check_metrics_options(opts)
+        client = TableMetaClient.open(self._path, opts)
+        return client, client.config.validate_against(opts)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._path!r})"
+
+
+def session_if_any() -> SparkSession | None:
+    """Return the active Spark session, or None."""
+    try:
+        from pyspark.sql import SparkSession as Session
+    except ImportError:
+        return None
+    return Session.getActiveSession()
+
+
+def file_stats_reader(spark: SparkSession | None) -> FileStatsReader:
+    """Return the reader of a table's files for index builds: ``spark``, else the active session, else threads."""
+    session = spark or session_if_any()
+    if session is None:
+        return LOCAL
+    from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+
+    return SparkFileStatsReader(session)

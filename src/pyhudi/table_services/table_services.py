@@ -1,0 +1,29 @@
+"""``TableServices``: all services of a table, as ``HudiTable.services`` gives them."""
+
+from __future__ import annotations
+
+from pyhudi.table_services.cleaning_services import CleaningServices
+from pyhudi.table_services.clustering_services import ClusteringServices
+from pyhudi.table_services.compaction_services import CompactionServices
+from pyhudi.table_services.index_services import IndexServices
+from pyhudi.table_services.partition_services import PartitionServices
+from pyhudi.table_services.recovery_services import RecoveryServices
+from pyhudi.table_services.version_services import VersionServices
+
+
+class TableServices(
+    CompactionServices,
+    ClusteringServices,
+    CleaningServices,
+    RecoveryServices,
+    IndexServices,
+    PartitionServices,
+    VersionServices,
+):
+    """Services of one table.
+
+    Each service takes Apache Hudi's options (``hoodie.compact.…``, ``hoodie.compaction.…``,
+    ``hoodie.log.compaction.…``, ``hoodie.clustering.…``, and those of files and locks) on top of the table's. The work
+    runs on ``spark``, else on the active Spark session, else on threads of this process. Services may run beside
+    writers, also in another process.
+    """

@@ -1,0 +1,192 @@
+"""Writes of ``HudiTable``, which run on Spark: DataFrames into the table, and changes of the rows that it has."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, overload
+
+import pyarrow as pa
+
+from pyhudi.config import Options
+from pyhudi.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from pyhudi.spark.dml.merge import MergeBuilder
+    from pyhudi.write.write_result import ChangeResult, WriteResult
+
+
+class TableWrites(ABC):
+    """Methods of `HudiTable` that write."""
+
+    _path: str
+    _options: Options
+    _alias: str | None
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The table's current Arrow schema."""
+
+    def upsert(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
+        """Insert new records and update those whose key the table has.
+
+        Args:
+            df: Rows to write, with the table's key, partition and ordering columns.
+            options: Apache Hudi's write options, on top of the table's.
+
+        Returns:
+            The result, with the instant of the commit and the files written.
+
+        Raises:
+            ConfigError: ``df`` is not a Spark DataFrame, or the options do not fit the table. Nothing is written.
+            ConflictError: Another writer changed the same file groups first; this write has been rolled back.
+        """
+        return self._write(df, "upsert", options)
+
+    def insert(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
+        """Add records without looking for their keys. Arguments and errors as of :meth:`upsert`."""
+        return self._write(df, "insert", options)
+
+    def bulk_insert(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
+        """Add many records at once, for first loads. Arguments and errors as of :meth:`upsert`."""
+        return self._write(df, "bulk_insert", options)
+
+    @overload
+    def delete(self, where: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult: ...
+    @overload
+    def delete(
+        self, where: str | Column | None = None, options: Mapping[str, object] | None = None
+    ) -> ChangeResult: ...
+    def delete(
+        self, where: DataFrame | str | Column | None = None, options: Mapping[str, object] | None = None
+    ) -> WriteResult | ChangeResult:
+        """Delete the rows that meet a condition (None: all), or the records with the keys of a DataFrame.
+
+        Args:
+            where: SQL text, by which files are left out; a Column; or a DataFrame, which needs only the key and
+                partition columns.
+            options: Options of the write.
+
+        Returns:
+            The result of the write for a DataFrame, else of the statement, with the rows that were deleted, counted.
+
+        Raises:
+            ConflictError: Another writer changed the rows meanwhile, more often than it was to be tried again.
+        """
+        if hasattr(type(where), "sparkSession"):  # a Column has any attribute
+            return self._write(where, "delete", options)
+        return self._delete_where(where, options)
+
+    def insert_overwrite(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
+        """Replace all records of the partitions that ``df`` has rows of. Arguments and errors as of :meth:`upsert`."""
+        return self._write(df, "insert_overwrite", options)
+
+    def insert_overwrite_table(self, df: DataFrame, options: Mapping[str, object] | None = None) -> WriteResult:
+        """Replace all records of the table. Arguments and errors as of :meth:`upsert`."""
+        return self._write(df, "insert_overwrite_table", options)
+
+    def delete_partition(
+        self, partitions: Sequence[str] | DataFrame, options: Mapping[str, object] | None = None
+    ) -> WriteResult:
+        """Drop whole partitions.
+
+        Args:
+            partitions: Partition paths, in which ``*`` matches any text, or a DataFrame whose rows belong to the
+                partitions.
+            options: Apache Hudi's write options, on top of the table's.
+
+        Returns:
+            The result of the write.
+
+        Raises:
+            ConfigError: ``partitions`` is a single text, or a path has a comma or a blank at an end.
+            SetupError: Paths are given and there is no Spark session.
+        """
+        if isinstance(partitions, str):
+            raise ConfigError(f"delete_partition takes a list of partition paths, not the text {partitions!r}")
+        if not isinstance(partitions, Sequence):
+            return self._write(partitions, "delete_partition", options)
+        for path in partitions:
+            if "," in path or path != path.strip():
+                raise ConfigError(
+                    f"the partition path {path!r} has a comma, or a blank at an end, which would name other "
+                    "partitions; give a DataFrame with rows of the partition instead"
+                )
+        from pyhudi.spark.session import active_session
+        from pyhudi.spark.spark_types import spark_schema
+
+        nothing = active_session().createDataFrame([], spark_schema(self.schema))
+        paths = {"hoodie.datasource.write.partitions.to.delete": ",".join(partitions)}
+        return self._write(nothing, "delete_partition", {**(options or {}), **paths})
+
+    def _write(self, df: DataFrame, operation: str, options: Mapping[str, object] | None) -> WriteResult:
+        self._check_frame(operation, df)
+        from pyhudi.spark.write.dataframe_writer import write
+
+        given = {**self._options, **(options or {}), "hoodie.datasource.write.operation": operation}
+        return write(df, self._path, given, "append")
+
+    @staticmethod
+    def _check_frame(operation: str, df: object) -> None:
+        if not hasattr(df, "sparkSession"):
+            raise ConfigError(
+                f"{operation} takes a DataFrame of Spark, not {type(df).__module__}.{type(df).__qualname__}; "
+                "make one with spark.createDataFrame(…), which takes rows, and tables of pandas"
+            )
+
+    def merge(self, source: DataFrame, on: str | Column, options: Mapping[str, object] | None = None) -> MergeBuilder:
+        """Begin a MERGE: clauses say what becomes of rows that match, and of those that do not; ``execute()`` runs it.
+
+        Columns of the table are ``target.…``, or by its `alias`; those of the source by the source's own alias
+        (``df.alias("source")``).
+
+        Args:
+            source: The rows to merge.
+            on: Which rows match: SQL text or a Column of both sides.
+            options: Options of the write, such as ``hoodie.write.num.retries.on.conflict.failures``.
+
+        Returns:
+            A MERGE without clauses.
+
+        Raises:
+            ConfigError: ``source`` is not a Spark DataFrame.
+        """
+        from pyhudi.spark.dml.merge import MergeBuilder
+
+        self._check_frame("merge", source)
+        return MergeBuilder(self._path, self._options.merged(options or {}), self._alias or "target", source, on)
+
+    def update(
+        self,
+        set: Mapping[str, object],
+        where: str | Column | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> ChangeResult:
+        """Give columns of the rows that meet a condition (None: of all) new values, in one commit.
+
+        Args:
+            set: New values by column, as SQL texts or Columns; dots lead into structs.
+            where: SQL text, by which files are left out, or a Column.
+            options: Options of the write.
+
+        Returns:
+            The result, with the rows that were updated, counted.
+
+        Raises:
+            ConfigError: A column of the record key is assigned.
+            SchemaMismatchError: A column is not there, or a value does not go with it.
+            ConflictError: Another writer changed the rows meanwhile, more often than it was to be tried again.
+        """
+        from pyhudi.spark.dml.update import update
+        from pyhudi.spark.session import active_session
+
+        return update(active_session(), self._path, set, where, self._options.merged(options or {}), self._alias)
+
+    def _delete_where(self, where: str | Column | None, options: Mapping[str, object] | None) -> ChangeResult:
+        from pyhudi.spark.dml.update import delete
+        from pyhudi.spark.session import active_session
+
+        return delete(active_session(), self._path, where, self._options.merged(options or {}), self._alias)

@@ -1,0 +1,194 @@
+"""Splitting and merging of buckets of consistent hashing: which, and where rows go then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyhudi.config import Options
+from pyhudi.errors import ConfigError, FormatError, TransactionError
+from pyhudi.index.bucket_counts import BucketCounts
+from pyhudi.index.bucket_index import Bucketing
+from pyhudi.index.consistent_hashing import (
+    FOLDER,
+    HashingMetadata,
+    NodeTag,
+    forget,
+    load_metadata,
+    mark_completed,
+    store,
+)
+from pyhudi.services.clustering.bucket_resizing import BucketRouting, ResizingRules, new_buckets
+from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA
+from pyhudi.storage import open_storage
+
+SIZES = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("base_size", pa.int64()),
+        ("log_sizes", pa.list_(pa.int64())),
+    ]
+)
+BUCKETING = Bucketing(("id",), BucketCounts(4))
+MAX = 0x7FFFFFFF
+
+
+def _rules(**options: object) -> ResizingRules:
+    named = {f"hoodie.bucket.index.{name.replace('_', '.')}": str(value) for name, value in options.items()}
+    return ResizingRules.of(Options.parse({"hoodie.bucket.index.num.buckets": "4", **named}), 100)
+
+
+def _slices(metadata: HashingMetadata, sizes: list[int | None]) -> pa.Table:
+    """Slices of the buckets that have a size; a tenth of it is in logs."""
+    rows = [
+        {"partition": "p", "file_id": file_id, "base_size": size - size // 10, "log_sizes": [size // 10]}
+        for file_id, size in zip(metadata.file_ids(), sizes, strict=True)
+        if size is not None
+    ]
+    return pa.Table.from_pylist(rows, schema=SIZES)
+
+
+def _planned(
+    metadata: HashingMetadata, sizes: list[int | None], rules: ResizingRules
+) -> tuple[list[list[str]], HashingMetadata]:
+    """The file groups of each group of a plan, and the buckets that are left."""
+    groups: list[list[str]] = []
+
+    def inputs(rows: pa.Table, number: int) -> pa.Table:
+        assert number == len(groups)
+        groups.append(rows["file_id"].to_pylist())
+        return INPUT_SCHEMA.empty_table()
+
+    _, outputs, extra = rules.groups(_slices(metadata, sizes), {"p": metadata}, inputs)
+    assert len(outputs) == len(extra) == len(groups)
+    return groups, new_buckets({"p": metadata}, "1", extra).get("p", metadata)
+
+
+def test_large_buckets_are_split_and_small_neighbours_merged():
+    first = HashingMetadata.first("p", 4)
+    ids = first.file_ids()
+    groups, after = _planned(first, [201, 10, 20, 199], _rules(max_num_buckets=8, min_num_buckets=1))
+    assert groups == [[ids[0]], [ids[1], ids[2]]]
+    assert after.ends.tolist() == [first.ends[0] // 2 - 1, first.ends[0], first.ends[2], first.ends[3]]
+    assert (after.prefixes[3], after.sequence, after.instant) == (first.prefixes[3], 1, "1")
+    assert not set(after.prefixes[:3]) & set(first.prefixes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "groups"),
+    [
+        ([201, 202, 203, 204], {"max_num_buckets": 6}, [[0], [1]]),  # as many as may be
+        ([201, 202, 203, 204], {}, []),
+        ([10, 10, 10, 10], {}, []),  # as few as must be
+        ([10, 10, 10, 10], {"min_num_buckets": 2}, [[0, 1, 2]]),
+        ([10, None, 10, 10], {"min_num_buckets": 1}, [[2, 3]]),  # who has no file is not told of
+        ([17, 1, 1, 1], {"min_num_buckets": 1}, [[0, 1, 2, 3]]),
+        ([20, 1, 1, 1], {"min_num_buckets": 1}, [[0, 1], [2, 3]]),  # full enough with the second
+        ([20, 20, 20, 1], {"min_num_buckets": 1}, [[0, 1], [2, 3]]),
+        ([21, 21, 21, 21], {"min_num_buckets": 1}, []),
+    ],
+)
+def test_limits(sizes: list[int | None], options: dict[str, int], groups: list[list[int]]):
+    first = HashingMetadata.first("p", 4)
+    found, after = _planned(first, sizes, _rules(**{"max_num_buckets": 4, **options}))
+    ids = first.file_ids()
+    assert [[ids.index(name) for name in group] for group in found] == groups
+    assert after.ends[-1] == first.ends[-1]
+
+
+def test_other_buckets_are_rewritten_to_be_sorted():
+    first = HashingMetadata.first("p", 4)
+    rules = replace(_rules(), sorts=True)
+    groups, after = _planned(first, [50, 50, None, 50], rules)
+    assert len(groups) == 3
+    assert after.ends.tolist() == first.ends.tolist()
+    assert [a == b for a, b in zip(after.prefixes, first.prefixes, strict=True)] == [False, False, True, False]
+
+
+@given(st.lists(st.integers(0, MAX), min_size=1, max_size=9, unique=True), st.data())
+def test_hashes_stay_with_the_buckets_that_are_not_told_of(ends: list[int], data: st.DataObject):
+    places = np.array(sorted(ends), dtype=np.int64)
+    before = HashingMetadata("p", "0", places, tuple(f"old{n}" for n in range(len(ends))))
+    bucket = data.draw(st.integers(0, len(ends) - 1))
+    hashes = np.array([*data.draw(st.lists(st.integers(0, MAX), max_size=50)), *ends, 0, MAX], dtype=np.int64)
+    mine = before.buckets_of(hashes) == bucket
+    halves = before.split(bucket, ("a", "b"))
+    if halves:
+        after = before.with_children("1", halves)
+        names = np.array(after.prefixes)[after.buckets_of(hashes)]
+        assert set(names[mine]) <= {"a", "b"}
+        assert (names[~mine] == np.array(before.prefixes)[before.buckets_of(hashes)][~mine]).all()
+    if len(ends) > 1:
+        other = before.bucket_before(bucket)
+        run = [other, bucket]
+        merged = before.with_children("1", before.merge(run, "m"))
+        names = np.array(merged.prefixes)[merged.buckets_of(hashes)]
+        both = np.isin(before.buckets_of(hashes), run)
+        assert set(names[both]) <= {"m"}
+        assert (names[~both] == np.array(before.prefixes)[before.buckets_of(hashes)][~both]).all()
+
+
+def test_a_bucket_of_one_hash_is_not_split():
+    places = np.array([5, 6, MAX], dtype=np.int64)
+    assert HashingMetadata("p", "0", places, ("a", "b", "c")).split(1, ("x", "y")) == ()
+
+
+def test_rows_go_where_writes_look_for_them():
+    first = HashingMetadata.first("p", 4)
+    halves = first.split(1, ("a", "b"))
+    assert [child.tag for child in halves] == [NodeTag.REPLACE] * 2
+    routing = BucketRouting(BUCKETING, first, first.with_children("1", halves), frozenset(first.file_ids()[1:2]))
+    keys = pa.array([f"k{n:04d}" for n in range(1000)])
+    with pytest.raises(ConfigError, match=r"hash\.field=id it belongs to another bucket"):
+        routing.parts(keys)
+    everything = replace(routing, sources=frozenset(first.file_ids()))
+    parts = everything.parts(keys)
+    assert sorted(row for rows in parts.values() for row in rows.to_pylist()) == list(range(1000))
+    mine = keys.take(pa.concat_arrays([parts["a-0"], parts["b-0"]]))
+    assert {name: len(rows) for name, rows in routing.parts(mine).items()} == {
+        name: len(parts[name]) for name in ("a-0", "b-0")
+    }
+
+
+def test_plans_that_are_too_old_or_broken():
+    first = HashingMetadata.first("p", 4)
+    _, _, extra = _rules(max_num_buckets=5).groups(
+        _slices(first, [300, 1, 1, 1]), {"p": first}, lambda *_: INPUT_SCHEMA.empty_table()
+    )
+    known = {"p": replace(first, sequence=1)}
+    with pytest.raises(TransactionError, match="split or merged since"):
+        new_buckets(known, "1", extra)
+    with pytest.raises(FormatError, match="what becomes of its buckets"):
+        new_buckets({"p": first}, "1", [{"clustering.group.partition": "p"}])
+    with pytest.raises(ConfigError, match=r"max\.num\.buckets=2 is less than .*min\.num\.buckets=4"):
+        _rules(max_num_buckets=2)
+
+
+def test_what_is_stored_counts_when_it_is_completed(tmp_path: Path):
+    storage = open_storage(str(tmp_path))
+    first = HashingMetadata.first("a/b", 4)
+    storage.write(f"{FOLDER}/a/b/00000000000000.hashing_meta", first.encode())
+    after = first.with_children("20260101000000000", first.split(2, ("a", "b")))
+    store(storage, after)
+
+    def found(*completed: str, marks: bool = False) -> str:
+        return load_metadata(storage, ["a/b"], completed, marks=marks)["a/b"].instant
+
+    assert found() == first.instant
+    assert found(after.instant) == after.instant
+    assert found() == first.instant
+    assert found(after.instant, marks=True) == after.instant
+    assert found() == after.instant  # by the mark, when the timeline has forgotten it
+    loaded = load_metadata(storage, ["a/b"], ())["a/b"]
+    assert (loaded.prefixes, loaded.sequence, loaded.ends.tolist()) == (after.prefixes, 1, after.ends.tolist())
+    forget(storage, after.instant)
+    assert found(after.instant) == first.instant
+    mark_completed(storage, ["a/b"], "20250101000000000")
+    assert found() == first.instant
