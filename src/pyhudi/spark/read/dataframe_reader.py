@@ -20,6 +20,7 @@ from pyspark.sql import functions as sf
 from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
 from pyhudi.errors import QueryError
+from pyhudi.read.changes.change_plan import plan_changes
 from pyhudi.read.execute.commit_time_filter import CommitTimes
 from pyhudi.read.execute.local_reader import TaskReader, tasks_of
 from pyhudi.read.filters.number_comparison import LISTS
@@ -34,6 +35,7 @@ from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.spark.execution.driver_frames import union
 from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.base_file_scan import read_engine, read_natively
+from pyhudi.spark.read.change_frame import change_frame
 from pyhudi.spark.read.merged_slices import merged_rows
 from pyhudi.spark.read.overridden_functions import overridden_in_filter
 from pyhudi.spark.session_settings import session_zone
@@ -61,6 +63,8 @@ def read(
             merger that is not registered.
     """
     table = PinnedTable.of(client)
+    if query is not None and query.changes:
+        return change_frame(spark, plan_changes(table, query, settings))
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
     hidden = overridden_in_filter(spark, table.config, rows)
     plan = plan_scan(
