@@ -26,7 +26,7 @@ def can_parse() -> bool:
 
 def sql(original: _Method, session: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``spark.sql``."""
-    from pyhudi.spark.sql.run import run_sql
+    from pyhudi.spark.sql.command_execution import run_sql
 
     given = dict(zip(("sqlQuery", "args"), args, strict=False)) | kwargs
     text = given.pop("sqlQuery", None)
@@ -47,7 +47,7 @@ def read_table(
     tableName: str,  # noqa: N803
 ) -> Any:
     """``spark.table`` and ``spark.read.table``."""
-    from pyhudi.spark.sql.writers import read_table as read
+    from pyhudi.spark.sql.table_writers import read_table as read
 
     found = read(session, tableName, given)
     return otherwise() if found is None else found
@@ -55,7 +55,7 @@ def read_table(
 
 def write_to(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs: dict[str, Any], state: Any) -> Any:
     """``df.writeTo``: of a Hudi table our writer, else Spark's, which ``using("hudi")`` makes ours."""
-    from pyhudi.spark.sql.writers import TableWriter, table_of_name
+    from pyhudi.spark.sql.table_writers import TableWriter, table_of_name
 
     name = args[0] if args else kwargs["table"]
     if table_of_name(frame.sparkSession, name) is not None:
@@ -67,8 +67,8 @@ def write_to(original: _Method, frame: DataFrame, args: tuple[Any, ...], kwargs:
 
 def using(original: _Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Any) -> Any:
     """``df.writeTo(name).using(provider)``."""
-    from pyhudi.spark.sql.writers import TableWriter
-    from pyhudi.sql.create import PROVIDERS
+    from pyhudi.spark.sql.table_writers import TableWriter
+    from pyhudi.sql.create_parser import PROVIDERS
 
     provider = args[0] if args else kwargs["provider"]
     told = state(writer)

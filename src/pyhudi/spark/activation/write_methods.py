@@ -44,7 +44,7 @@ def save(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def save_as_table_of(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from pyhudi.spark.sql.writers import save_as_table
+    from pyhudi.spark.sql.table_writers import save_as_table
 
     name, source, mode, partition_by, options = _save_arguments(*args, **_places(kwargs))
     state = call_state(target)
@@ -76,7 +76,7 @@ def using(original: Method, writer: Any, args: tuple[Any, ...], kwargs: dict[str
 
 
 def insert_into_table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from pyhudi.spark.sql.writers import insert_into
+    from pyhudi.spark.sql.table_writers import insert_into
 
     given = dict(zip(("tableName", "overwrite"), args, strict=False)) | kwargs
     state, overwrite = call_state(target), given.get("overwrite")

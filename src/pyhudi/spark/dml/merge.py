@@ -25,7 +25,7 @@ from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.write.dataframe_writer import write_changes
 from pyhudi.spark.write.row_changes import STORED_KEY
 from pyhudi.spark.write.write_job import RowChanges
-from pyhudi.sql.conditions import equated_columns
+from pyhudi.sql.join_conditions import equated_columns
 from pyhudi.write.location_columns import DELETE
 from pyhudi.write.write_result import ChangeResult
 

@@ -17,9 +17,9 @@ from pyspark.sql.types import StructType
 
 from pyhudi.errors import QueryError, TableExistsError
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.sql.plain import comment_of, fetched, plain_sql, text_literal, type_text
-from pyhudi.sql.properties import MARK, table_options
+from pyhudi.spark.sql.passthrough_statements import comment_of, fetched, spark_sql, text_literal, type_text
 from pyhudi.sql.statements import Name
+from pyhudi.sql.table_properties import MARK, table_options
 
 LOCATION, MANAGED = MARK + "location", MARK + "managed"
 PATH_PROVIDERS = frozenset({"hudi", "org.apache.hudi"})
@@ -173,7 +173,7 @@ def register(
         raise TableExistsError(f"there is a table or view {table.sql} already; drop it, or take another name")
     marks = {LOCATION: table.location, MANAGED: "true" if table.managed else "false"}
     kept = {**table.properties, **marks}
-    plain_sql(
+    spark_sql(
         spark,
         " ".join(
             [
@@ -212,7 +212,7 @@ def update_columns(spark: SparkSession, table: CatalogTable, schema: StructType)
 
 def unregister(spark: SparkSession, table: CatalogTable) -> None:
     """Take a table out of the catalog; its files stay."""
-    plain_sql(spark, f"DROP {'TABLE' if table.foreign else 'VIEW'} {table.sql}")
+    spark_sql(spark, f"DROP {'TABLE' if table.foreign else 'VIEW'} {table.sql}")
     others.forget()
 
 
@@ -228,15 +228,15 @@ def set_properties(spark: SparkSession, table: CatalogTable, put: Mapping[str, s
         raise QueryError(f"the property {own[0]!r} is kept by the catalog and cannot be changed")
     if put:
         pairs = ", ".join(f"{text_literal(k)} = {text_literal(v)}" for k, v in put.items())
-        plain_sql(spark, f"ALTER {kind} {table.sql} SET TBLPROPERTIES ({pairs})")
+        spark_sql(spark, f"ALTER {kind} {table.sql} SET TBLPROPERTIES ({pairs})")
     if remove:
         keys = ", ".join(map(text_literal, remove))
-        plain_sql(spark, f"ALTER {kind} {table.sql} UNSET TBLPROPERTIES IF EXISTS ({keys})")
+        spark_sql(spark, f"ALTER {kind} {table.sql} UNSET TBLPROPERTIES IF EXISTS ({keys})")
 
 
 def rename(spark: SparkSession, table: CatalogTable, to: Name) -> CatalogTable:
     """Give a table's entry another name."""
     kind = "TABLE" if table.foreign else "VIEW"
-    plain_sql(spark, f"ALTER {kind} {table.sql} RENAME TO {quoted(to)}")
+    spark_sql(spark, f"ALTER {kind} {table.sql} RENAME TO {quoted(to)}")
     others.forget()
     return replace(table, name=to)

@@ -12,8 +12,8 @@ from pyhudi.config import Options, options
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.catalog import find_table
-from pyhudi.spark.sql.plain import result
-from pyhudi.sql.cursor import Cursor
+from pyhudi.spark.sql.passthrough_statements import result
+from pyhudi.sql.token_cursor import Cursor
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import total

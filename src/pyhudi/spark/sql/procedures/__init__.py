@@ -8,13 +8,17 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.spark.sql.plain import result
-from pyhudi.spark.sql.procedures import commits, maintenance, tables
+from pyhudi.spark.sql.passthrough_statements import result
+from pyhudi.spark.sql.procedures import commit_procedures, service_procedures, table_procedures
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure
-from pyhudi.sql.procedures import signature_of
+from pyhudi.sql.procedure_signatures import signature_of
 from pyhudi.sql.statements import Call
 
-PROCEDURES: dict[str, Procedure] = {**commits.PROCEDURES, **tables.PROCEDURES, **maintenance.PROCEDURES}
+PROCEDURES: dict[str, Procedure] = {
+    **commit_procedures.PROCEDURES,
+    **table_procedures.PROCEDURES,
+    **service_procedures.PROCEDURES,
+}
 _NOT_SERVED = {
     "copy_to_temp_view": ("begin_instance_time", "end_instance_time", "as_of_instant"),
     "show_archived_commits": ("start_ts", "end_ts"),

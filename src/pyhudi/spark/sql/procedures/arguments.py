@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 from pyhudi.config import Options
 from pyhudi.errors import QueryError
 from pyhudi.spark.read.load_table import session_settings
-from pyhudi.spark.sql.opened import TableSnapshot
-from pyhudi.spark.sql.settings import session_options
+from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_functions import locate
-from pyhudi.sql.procedures import Signature
+from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.sql.procedure_signatures import Signature
 from pyhudi.table.meta_client import TableMetaClient
 
 Rows: TypeAlias = Iterable[Sequence[Any]]
@@ -63,10 +63,10 @@ class Arguments:
         location = self.location(spark)
         return TableMetaClient.open(location, Options.parse(session_settings(spark, location)))
 
-    def table(self, spark: SparkSession, options: Mapping[str, str] | None = None) -> TableSnapshot:
+    def table(self, spark: SparkSession, options: Mapping[str, str] | None = None) -> TableHandle:
         """Open the table to do something to it, by the session's options, those of ``options``, and those given."""
         given = {**session_options(spark), **_pairs(self.values.get("options")), **(options or {})}
-        return TableSnapshot.at(self.location(spark), given)
+        return TableHandle.at(self.location(spark), given)
 
 
 def _pairs(text: object) -> dict[str, str]:

@@ -14,8 +14,8 @@ from pyhudi.services.indexing.index_requests import IndexRequest
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.indexes.index_engines import spark_builder
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.changes import write_options
-from pyhudi.spark.sql.opened import TableSnapshot
+from pyhudi.spark.sql.dml import write_options
+from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.statements import CreateIndex, DropIndex, RefreshIndex
 from pyhudi.storage import open_storage
 
@@ -24,20 +24,20 @@ _RECORD_INDEX, _SECONDARY_INDEX = "record_index", "secondary_index"
 
 def create_index(spark: SparkSession, table: CatalogTable, statement: CreateIndex) -> None:
     """Run CREATE INDEX: the index is built, and writes keep it up to date."""
-    opened = TableSnapshot.at(table.location, write_options(spark, table))
+    handle = TableHandle.at(table.location, write_options(spark, table))
     is_record_index = _RECORD_INDEX in (statement.index, statement.using)
     columns = () if is_record_index else statement.columns
-    if is_record_index and statement.columns and statement.columns != opened.config.record_keys:
+    if is_record_index and statement.columns and statement.columns != handle.config.record_keys:
         raise ConfigError(
-            f"the record index is of the record key ({', '.join(opened.config.record_keys)}), not of "
+            f"the record index is of the record key ({', '.join(handle.config.record_keys)}), not of "
             f"({', '.join(statement.columns)})"
         )
     given = {key: value for key, value in statement.options.items() if not key.startswith("hoodie.")}
     name = _RECORD_INDEX if is_record_index else statement.index
     using = None if is_record_index or statement.using == _SECONDARY_INDEX else statement.using
     request = IndexRequest.of(name, columns, using, given)
-    client = opened.client()
-    opts = client.config.validate_against(opened.opts.merged(_of_hudi(statement.options)))
+    client = handle.client()
+    opts = client.config.validate_against(handle.opts.merged(_of_hudi(statement.options)))
     builder = spark_builder(spark) if request.needs_spark else None
     stats_reader = SparkFileStatsReader(spark)
     build_index(
@@ -51,9 +51,9 @@ def _of_hudi(given: Mapping[str, str]) -> dict[str, str]:
 
 def drop_index(spark: SparkSession, table: CatalogTable, statement: DropIndex) -> None:
     """Run DROP INDEX."""
-    opened = TableSnapshot.at(table.location, write_options(spark, table))
-    client = opened.client()
-    opts = client.config.validate_against(opened.opts)
+    handle = TableHandle.at(table.location, write_options(spark, table))
+    client = handle.client()
+    opts = client.config.validate_against(handle.opts)
     drop(client, opts, statement.index, if_exists=statement.if_exists, dry_run=False)
 
 
@@ -63,7 +63,7 @@ def refresh_index(table: CatalogTable, statement: RefreshIndex) -> None:
     Raises:
         ConfigError: there is no such index.
     """
-    config = TableSnapshot.at(table.location).config
+    config = TableHandle.at(table.location).config
     known = {*config.metadata_partitions, *load_definitions(open_storage(table.location), config)}
     if (
         statement.index

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.sql.cursor import Cursor, NotUnderstoodError
+from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 
 def unqualified(text: str, alias: str) -> str | None:

@@ -16,12 +16,12 @@ from pyhudi.spark.keys.key_generator import jvm_zone, partition_path
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.opened import TableSnapshot
-from pyhudi.spark.sql.plain import plain_sql, type_text
-from pyhudi.spark.sql.queries import prepare
-from pyhudi.spark.sql.settings import session_options
+from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
+from pyhudi.spark.sql.query_rewriting import prepare
+from pyhudi.spark.sql.session_config import session_options
+from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import key_spec, write
-from pyhudi.sql.rewriting import source_alias, unqualified
+from pyhudi.sql.alias_rewriting import source_alias, unqualified
 from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, PartitionSpec, Update
 from pyhudi.table.meta_client import TableMetaClient
 
@@ -40,9 +40,9 @@ def write_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
 
 def own_schema(table: CatalogTable) -> StructType:
     """Return a table's own columns as its catalog entry lists them: partition columns last."""
-    opened = TableSnapshot.at(table.location)
-    fields = spark_schema(remove_meta_columns(opened.schema)).fields
-    last = {field.name for field in opened.config.partition_fields}
+    handle = TableHandle.at(table.location)
+    fields = spark_schema(remove_meta_columns(handle.schema)).fields
+    last = {field.name for field in handle.config.partition_fields}
     return StructType([*(f for f in fields if f.name not in last), *(f for f in fields if f.name in last)])
 
 
@@ -51,7 +51,7 @@ def own_schema(table: CatalogTable) -> StructType:
 
 def run_insert(spark: SparkSession, table: CatalogTable, statement: Insert) -> None:
     """Run INSERT INTO or OVERWRITE with the rows of a query."""
-    rows = plain_sql(spark, prepare(spark, statement.query).text)
+    rows = spark_sql(spark, prepare(spark, statement.query).text)
     insert_rows(
         spark,
         table,
@@ -120,7 +120,7 @@ def _path(
     values = [
         f"CAST({value} AS {type_text(schema[name].dataType)}) AS {quoted([name])}" for name, value in partition.items()
     ]
-    row = plain_sql(spark, f"SELECT {', '.join(values)}")
+    row = spark_sql(spark, f"SELECT {', '.join(values)}")
     spec = key_spec(client, opts)
     zone = jvm_zone(spark) if spec.timestamp is not None else "UTC"
     first = row.select(partition_path(row.schema, spec, zone)).first()
@@ -194,7 +194,7 @@ def run_delete(spark: SparkSession, table: CatalogTable, statement: Delete) -> N
 
 def run_merge(spark: SparkSession, table: CatalogTable, statement: Merge) -> None:
     """Run MERGE."""
-    source = plain_sql(spark, prepare(spark, f"SELECT * FROM {statement.source}").text)
+    source = spark_sql(spark, prepare(spark, f"SELECT * FROM {statement.source}").text)
     alias = source_alias(statement.source)
     clauses = tuple(
         Clause(_WHENS[clause.kind], Do[clause.action], clause.values, clause.condition) for clause in statement.clauses

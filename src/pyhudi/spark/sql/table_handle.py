@@ -1,4 +1,4 @@
-"""A table as statements look at it and serve it; what `pyhudi.HudiTable` is to users, who stand above this room."""
+"""``TableHandle``: the table of a statement, by its location and options."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pyhudi.table.pinned_table import PinnedTable
 
 
 @dataclass(frozen=True, slots=True)
-class TableSnapshot:
+class TableHandle:
     """A table at its location, looked at anew by each call, and the options for what is done with it."""
 
     location: str
     opts: Options
 
     @classmethod
-    def at(cls, location: str, given: Mapping[str, object] | None = None) -> TableSnapshot:
+    def at(cls, location: str, given: Mapping[str, object] | None = None) -> TableHandle:
         """Open a table.
 
         Raises:

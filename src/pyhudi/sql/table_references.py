@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.cursor import Cursor, NotUnderstoodError
 from pyhudi.sql.statements import Name
+from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 TABLE_FUNCTIONS = frozenset(
     {"hudi_table_changes", "hudi_query_timeline", "hudi_metadata", "hudi_filesystem_view", "hudi_query"}

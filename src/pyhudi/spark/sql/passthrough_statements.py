@@ -1,4 +1,4 @@
-"""Statements as Spark alone runs them, and the small results that statements of ours give."""
+"""Statements passed to Spark as they are, texts for them, and the small results of statements of ours."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from pyhudi.spark.keys.key_text import quoted
 
 
-def plain_sql(spark: SparkSession, text: str, *args: Any, **kwargs: Any) -> DataFrame:
+def spark_sql(spark: SparkSession, text: str, *args: Any, **kwargs: Any) -> DataFrame:
     """Run a statement without looking at it."""
     method = type(spark).sql
     return getattr(method, "__wrapped__", method)(spark, text, *args, **kwargs)
 
 
-def nothing(spark: SparkSession) -> DataFrame:
+def empty_result(spark: SparkSession) -> DataFrame:
     """Return what a statement without a result gives."""
     return spark.createDataFrame([], StructType([]))
 
@@ -52,4 +52,4 @@ def comment_of(field: StructField) -> str | None:
 
 def fetched(spark: SparkSession, text: str) -> list[tuple[Any, ...]]:
     """Run a statement with a small result and bring it."""
-    return [tuple(row) for row in plain_sql(spark, text).collect()]
+    return [tuple(row) for row in spark_sql(spark, text).collect()]

@@ -1,4 +1,4 @@
-"""Queries by names: each Hudi table in a query becomes a view of the table as it is now."""
+"""Rewrites queries: each Hudi table in a query becomes a global view of the table as it is now."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pyhudi.errors import QueryError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.sql.catalog import CatalogTable, CatalogView, find
-from pyhudi.spark.sql.plain import fetched, plain_sql
-from pyhudi.spark.sql.settings import session_options
+from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
+from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_functions import run_table_function
-from pyhudi.sql.references import Reference, find_references, replaced
 from pyhudi.sql.statements import Name
+from pyhudi.sql.table_references import Reference, find_references, replaced
 from pyhudi.table.meta_client import TableMetaClient
 
 _VIEWS, _ID = "_pyhudi_views", "_pyhudi_id"
@@ -78,7 +78,7 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None) -> P
         elif isinstance(found, CatalogView):
             inner = prepare(spark, found.query, found.namespace)
             if inner.concerned:
-                frame = plain_sql(spark, inner.text).toDF(*found.columns)
+                frame = spark_sql(spark, inner.text).toDF(*found.columns)
                 changes.append((reference, _show(spark, frame, f"view {name}")))
                 tables |= inner.tables
                 concerned = True

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.changes import parse_partition
-from pyhudi.sql.create import parse_properties
-from pyhudi.sql.cursor import Cursor
+from pyhudi.sql.create_parser import parse_properties
+from pyhudi.sql.dml_parser import parse_partition
 from pyhudi.sql.statements import (
     AddColumns,
     Call,
@@ -23,6 +22,7 @@ from pyhudi.sql.statements import (
     Truncate,
     UnsupportedAlter,
 )
+from pyhudi.sql.token_cursor import Cursor
 
 _CONSTANTS: dict[str, object] = {"TRUE": True, "FALSE": False, "NULL": None}
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.cursor import Cursor
 from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, MergeClause, Statement, Update
+from pyhudi.sql.token_cursor import Cursor
 
 
 def parse_insert(cursor: Cursor) -> Statement | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyhudi.sql.cursor import Cursor
 from pyhudi.sql.statements import CreateIndex, CreateTable, CreateView, Query, Statement
+from pyhudi.sql.token_cursor import Cursor
 
 PROVIDERS = frozenset({"HUDI", "ORG.APACHE.HUDI", "PYHUDI"})
 

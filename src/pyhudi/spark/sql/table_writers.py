@@ -12,14 +12,14 @@ from pyhudi.config import options
 from pyhudi.errors import InvalidOptionError, QueryError, SqlSyntaxError, TableExistsError
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.sql.catalog import CatalogTable, default_location, find_table, full_name
-from pyhudi.spark.sql.changes import insert_rows
-from pyhudi.spark.sql.definitions import create_new, create_table, replace_table
-from pyhudi.spark.sql.opened import TableSnapshot
-from pyhudi.spark.sql.plain import plain_sql
-from pyhudi.spark.sql.queries import prepare, table_frame
-from pyhudi.sql.create import PROVIDERS
-from pyhudi.sql.cursor import Cursor
+from pyhudi.spark.sql.ddl import create_new, create_table, replace_table
+from pyhudi.spark.sql.dml import insert_rows
+from pyhudi.spark.sql.passthrough_statements import spark_sql
+from pyhudi.spark.sql.query_rewriting import prepare, table_frame
+from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.sql.create_parser import PROVIDERS
 from pyhudi.sql.statements import CreateTable, Name
+from pyhudi.sql.token_cursor import Cursor
 
 _MODES = {
     "append": "append",
@@ -57,7 +57,7 @@ def read_table(spark: SparkSession, text: str, given: Mapping[str, str] | None =
         table = find_table(spark, name)
         return None if table is None else table_frame(spark, table, given).alias(name[-1])
     prepared = prepare(spark, f"SELECT * FROM {quoted(name)}")
-    return plain_sql(spark, prepared.text) if prepared.concerned else None
+    return spark_sql(spark, prepared.text) if prepared.concerned else None
 
 
 def save_as_table(
@@ -112,7 +112,7 @@ def create_from(rows: DataFrame, name: Name, partition_by: tuple[str, ...], give
     statement = _statement(name, partition_by, given, None)
     location = statement.location or default_location(spark, name)
     table = CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
-    if TableSnapshot.exists(location, given):
+    if TableHandle.exists(location, given):
         create_table(spark, statement)
         found = find_table(spark, name)
         assert found is not None
@@ -145,7 +145,7 @@ def _statement(
     if old is not None:
         properties = {**old.properties, **properties}
         if not partition_by:
-            partition_by = tuple(f.name for f in TableSnapshot.at(old.location).config.partition_fields)
+            partition_by = tuple(f.name for f in TableHandle.at(old.location).config.partition_fields)
     fields = properties.get(options.PARTITIONPATH_FIELD.key, "")
     partitions = partition_by or tuple(part.split(":")[0].strip() for part in fields.split(",") if part.strip())
     return CreateTable(name, partitioned_by=partitions, properties=properties, location=(given or {}).get("path"))

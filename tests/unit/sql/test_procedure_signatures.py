@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyhudi.errors import QueryError
-from pyhudi.sql.procedures import signature_of, signatures
+from pyhudi.sql.procedure_signatures import signature_of, signatures
 from pyhudi.sql.statements import Call
 
 

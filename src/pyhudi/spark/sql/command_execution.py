@@ -9,28 +9,28 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import NotAHudiTableError, QueryError, UnsupportedTableError
-from pyhudi.spark.sql import changes, definitions, indexes, shows
+from pyhudi.spark.sql import ddl, dml, index_commands, show_commands
 from pyhudi.spark.sql.catalog import CatalogTable, find_table, others
-from pyhudi.spark.sql.plain import nothing, plain_sql
+from pyhudi.spark.sql.passthrough_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
-from pyhudi.spark.sql.queries import forget_view, prepare, remember_view
+from pyhudi.spark.sql.query_rewriting import forget_view, prepare, remember_view
 from pyhudi.sql import statements as s
-from pyhudi.sql.parser import parse
+from pyhudi.sql.statement_parser import parse
 
 _READS_ONLY = (s.Query, s.Show, s.Describe)
 _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | None]] = {
-    s.Update: changes.run_update,
-    s.Delete: changes.run_delete,
-    s.Merge: changes.run_merge,
-    s.SetProperties: definitions.alter_properties,
-    s.RenameTable: definitions.rename_table,
-    s.AddColumns: definitions.add_columns,
-    s.DropPartitions: definitions.drop_partitions,
-    s.Truncate: definitions.truncate,
-    s.Show: shows.show,
-    s.Describe: shows.describe,
-    s.CreateIndex: indexes.create_index,
-    s.DropIndex: indexes.drop_index,
+    s.Update: dml.run_update,
+    s.Delete: dml.run_delete,
+    s.Merge: dml.run_merge,
+    s.SetProperties: ddl.alter_properties,
+    s.RenameTable: ddl.rename_table,
+    s.AddColumns: ddl.add_columns,
+    s.DropPartitions: ddl.drop_partitions,
+    s.Truncate: ddl.truncate,
+    s.Show: show_commands.show,
+    s.Describe: show_commands.describe,
+    s.CreateIndex: index_commands.create_index,
+    s.DropIndex: index_commands.drop_index,
 }
 _ONLY_OURS = (s.CreateIndex, s.DropIndex, s.RefreshIndex)
 
@@ -44,7 +44,7 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, **kwargs: Any) -> 
         args: Values of its parameters; only queries may have such where Hudi tables are concerned.
         kwargs: What stands for ``{names}`` in the text; such statements go to Spark as they are.
     """
-    through = partial(plain_sql, spark, text, **({} if args is None else {"args": args}), **kwargs)
+    through = partial(spark_sql, spark, text, **({} if args is None else {"args": args}), **kwargs)
     if kwargs or not isinstance(text, str):
         return through()
     statement = parse(text)
@@ -57,15 +57,15 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, **kwargs: Any) -> 
             prepared = prepare(spark, statement.query)
             if not prepared.concerned:
                 return through()
-            return _plain(spark, f"{statement.head} {prepared.text}", args)
+            return _spark_sql(spark, f"{statement.head} {prepared.text}", args)
         case s.CreateView():
             return _create_view(spark, statement, through)
         case s.Call():
             return call(spark, statement)
         case s.CreateTable():
             _no_parameters(args)
-            definitions.create_table(spark, statement)
-            return nothing(spark)
+            ddl.create_table(spark, statement)
+            return empty_result(spark)
     table = find_table(spark, statement.name)
     if table is None:
         return _not_ours(spark, statement, args, through)
@@ -76,11 +76,11 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, **kwargs: Any) -> 
 def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFrame:
     match statement:
         case s.Insert():
-            changes.run_insert(spark, table, statement)
+            dml.run_insert(spark, table, statement)
         case s.DropTable():
-            definitions.drop_table(spark, table, purge=statement.purge)
+            ddl.drop_table(spark, table, purge=statement.purge)
         case s.RefreshIndex():
-            indexes.refresh_index(table, statement)
+            index_commands.refresh_index(table, statement)
         case s.RefreshTable():
             pass  # every query looks at the table anew
         case s.UnsupportedAlter():
@@ -92,7 +92,7 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
             found = _ACTIONS[type(statement)](spark, table, statement)
             if found is not None:
                 return found
-    return nothing(spark)
+    return empty_result(spark)
 
 
 def _not_ours(spark: SparkSession, statement: Any, args: Any, through: Callable[[], DataFrame]) -> DataFrame:
@@ -102,7 +102,7 @@ def _not_ours(spark: SparkSession, statement: Any, args: Any, through: Callable[
     if isinstance(statement, s.Insert):
         prepared = prepare(spark, statement.query)
         if prepared.concerned:
-            return _plain(spark, f"{statement.head} {prepared.text}", args)
+            return _spark_sql(spark, f"{statement.head} {prepared.text}", args)
     return through()
 
 
@@ -114,13 +114,13 @@ def _create_view(spark: SparkSession, statement: s.CreateView, through: Callable
         found = through()
         forget_view(spark, statement.name[-1])
         return found
-    found = plain_sql(spark, f"{statement.head} {prepared.text}")
+    found = spark_sql(spark, f"{statement.head} {prepared.text}")
     remember_view(spark, statement.name[-1], prepared)
     return found
 
 
-def _plain(spark: SparkSession, text: str, args: Any) -> DataFrame:
-    return plain_sql(spark, text) if args is None else plain_sql(spark, text, args=args)
+def _spark_sql(spark: SparkSession, text: str, args: Any) -> DataFrame:
+    return spark_sql(spark, text) if args is None else spark_sql(spark, text, args=args)
 
 
 def _no_parameters(args: Any) -> None:

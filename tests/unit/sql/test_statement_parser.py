@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.parser import parse
+from pyhudi.sql.statement_parser import parse
 from pyhudi.sql.statements import (
     AddColumns,
     Call,

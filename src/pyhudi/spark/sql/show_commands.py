@@ -9,12 +9,12 @@ from pyhudi.errors import QueryError
 from pyhudi.metadata.indexes.index_definitions import load_definitions
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable
-from pyhudi.spark.sql.changes import own_schema
-from pyhudi.spark.sql.definitions import matching_partitions
-from pyhudi.spark.sql.opened import TableSnapshot
-from pyhudi.spark.sql.plain import comment_of, result, text_literal, type_text
-from pyhudi.sql.properties import shown_properties
+from pyhudi.spark.sql.ddl import matching_partitions
+from pyhudi.spark.sql.dml import own_schema
+from pyhudi.spark.sql.passthrough_statements import comment_of, result, text_literal, type_text
+from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.statements import Describe, Show
+from pyhudi.sql.table_properties import shown_properties
 from pyhudi.storage import open_storage
 
 _WHOLE_TABLE = ("column_stats", "partition_stats", "bloom_filters", "record_index")
@@ -36,7 +36,7 @@ def show(spark: SparkSession, table: CatalogTable, statement: Show) -> DataFrame
 
 
 def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> DataFrame:
-    known = shown_properties(table.properties, TableSnapshot.at(table.location).config.table_type, table.location)
+    known = shown_properties(table.properties, TableHandle.at(table.location).config.table_type, table.location)
     if key is not None:
         missing = f"Table {table.sql} does not have property: {key}"
         known = {key: known.get(key, missing)}
@@ -44,7 +44,7 @@ def _properties(spark: SparkSession, table: CatalogTable, key: str | None) -> Da
 
 
 def _indexes(table: CatalogTable) -> list[tuple[str, str, str]]:
-    config = TableSnapshot.at(table.location).config
+    config = TableHandle.at(table.location).config
     known = load_definitions(open_storage(table.location), config)
     rows = [(name, name, "") for name in config.metadata_partitions if name in _WHOLE_TABLE]
     for name, definition in known.items():
@@ -56,18 +56,18 @@ def _indexes(table: CatalogTable) -> list[tuple[str, str, str]]:
 
 def create_statement(table: CatalogTable) -> str:
     """Return the statement that makes such a table."""
-    opened = TableSnapshot.at(table.location)
-    config = opened.config
+    handle = TableHandle.at(table.location)
+    config = handle.config
     columns = [
-        f"  {_plain(f.name)} {type_text(f.dataType)}"
+        f"  {_bare_name(f.name)} {type_text(f.dataType)}"
         + (f" COMMENT {text_literal(comment)}" if (comment := comment_of(f)) else "")
         for f in _all_columns(table).fields
     ]
     properties = shown_properties(table.properties, config.table_type, table.location)
     properties.pop("path")
-    partitions = ", ".join(_plain(field.name) for field in config.partition_fields)
+    partitions = ", ".join(_bare_name(field.name) for field in config.partition_fields)
     lines = [
-        f"CREATE TABLE spark_catalog.{'.'.join(map(_plain, table.name))} (",
+        f"CREATE TABLE spark_catalog.{'.'.join(map(_bare_name, table.name))} (",
         ",\n".join(columns) + ")",
         "USING hudi",
         *([f"PARTITIONED BY ({partitions})"] if partitions else []),
@@ -78,14 +78,14 @@ def create_statement(table: CatalogTable) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _plain(name: str) -> str:
+def _bare_name(name: str) -> str:
     return name if name.replace("_", "a").isalnum() and not name[:1].isdigit() else "`" + name.replace("`", "``") + "`"
 
 
 def _all_columns(table: CatalogTable) -> StructType:
     """Meta columns, the table's own, partition columns last."""
     own = own_schema(table)
-    every = spark_schema(TableSnapshot.at(table.location).schema)
+    every = spark_schema(TableHandle.at(table.location).schema)
     return StructType([*(field for field in every.fields if field.name not in own.names), *own.fields])
 
 
@@ -107,7 +107,7 @@ def describe(spark: SparkSession, table: CatalogTable, statement: Describe) -> D
     rows: list[tuple[str, str, str | None]] = [
         (field.name, field.dataType.simpleString(), comment_of(field)) for field in schema.fields
     ]
-    config = TableSnapshot.at(table.location).config
+    config = TableHandle.at(table.location).config
     last = [field.name for field in config.partition_fields]
     if last:
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]

@@ -8,8 +8,8 @@ pytest.importorskip("sqlglot")
 
 from pyhudi.config.enums import TableType
 from pyhudi.errors import InvalidOptionError
-from pyhudi.sql.properties import MARK, registered_properties, shown_properties, table_options
-from pyhudi.sql.rewriting import source_alias, unqualified
+from pyhudi.sql.alias_rewriting import source_alias, unqualified
+from pyhudi.sql.table_properties import MARK, registered_properties, shown_properties, table_options
 
 
 def test_properties_become_options():

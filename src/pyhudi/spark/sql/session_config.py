@@ -1,10 +1,10 @@
-"""``hoodie.*`` settings of a session: ``SET hoodie.…``, ``spark.conf.set``."""
+"""``hoodie.*`` configuration of a session: ``SET hoodie.…``, ``spark.conf.set``."""
 
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from pyhudi.spark.sql.plain import fetched
+from pyhudi.spark.sql.passthrough_statements import fetched
 
 _PREFIX = "hoodie."
 

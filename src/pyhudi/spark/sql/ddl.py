@@ -30,13 +30,12 @@ from pyhudi.spark.sql.catalog import (
     unregister,
     update_columns,
 )
-from pyhudi.spark.sql.changes import own_schema, write_options
-from pyhudi.spark.sql.opened import TableSnapshot
-from pyhudi.spark.sql.plain import plain_sql, type_text
-from pyhudi.spark.sql.queries import prepare
-from pyhudi.spark.sql.settings import session_options
+from pyhudi.spark.sql.dml import own_schema, write_options
+from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
+from pyhudi.spark.sql.query_rewriting import prepare
+from pyhudi.spark.sql.session_config import session_options
+from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.sql.properties import registered_properties, table_options
 from pyhudi.sql.statements import (
     AddColumns,
     CreateTable,
@@ -46,6 +45,7 @@ from pyhudi.sql.statements import (
     SetProperties,
     Truncate,
 )
+from pyhudi.sql.table_properties import registered_properties, table_options
 from pyhudi.storage import open_storage
 from pyhudi.table.config.properties_file import PATH, update_properties
 from pyhudi.table.config.table_config import TableConfig
@@ -72,7 +72,7 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
         if not statement.replace or old is None:
             raise TableExistsError(f"there is a table or view {quoted(name)} already; drop it, or take another name")
         if statement.query is not None:  # evaluated before what it may read is gone
-            rows = plain_sql(spark, prepare(spark, statement.query).text)
+            rows = spark_sql(spark, prepare(spark, statement.query).text)
             replace_table(spark, old, rows, statement)
             return
         drop_table(spark, old, purge=old.managed)
@@ -80,17 +80,17 @@ def create_table(spark: SparkSession, statement: CreateTable) -> None:
     if statement.like is not None:
         statement = _like(spark, statement)
     table = CatalogTable(name, location, dict(statement.properties), managed=statement.location is None)
-    if TableSnapshot.exists(location, _storage_options(spark, table)):
+    if TableHandle.exists(location, _storage_options(spark, table)):
         if statement.query is not None:
             raise TableExistsError(f"there is a Hudi table at {location!r} already, which AS would overwrite")
-        if table.managed and TableSnapshot.at(location).inspect.commits().num_rows:
+        if table.managed and TableHandle.at(location).inspect.commits().num_rows:
             raise TableExistsError(
                 f"there is a Hudi table at {location!r} already, where {table.sql} belongs; give it this name with "
                 "LOCATION, or delete it"
             )
         _register_existing(spark, table, statement)
         return
-    rows = None if statement.query is None else plain_sql(spark, prepare(spark, statement.query).text)
+    rows = None if statement.query is None else spark_sql(spark, prepare(spark, statement.query).text)
     create_new(spark, table, statement, rows)
 
 
@@ -118,7 +118,7 @@ def create_new(spark: SparkSession, table: CatalogTable, statement: CreateTable,
         except BaseException:
             _forget_files(spark, table)
             raise
-    register(spark, table, spark_schema(TableSnapshot.at(table.location).schema), statement.comment)
+    register(spark, table, spark_schema(TableHandle.at(table.location).schema), statement.comment)
 
 
 def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, statement: CreateTable) -> None:
@@ -128,8 +128,8 @@ def replace_table(spark: SparkSession, old: CatalogTable, rows: DataFrame, state
     given = _creation_options(spark, table, statement)
     given[options.OPERATION.key] = "bulk_insert"
     write(rows.select(*(quoted([f.name]) for f in schema.fields)), table.location, given, "overwrite")
-    opened = TableSnapshot.at(table.location)
-    register(spark, table, spark_schema(opened.schema), statement.comment, replace=True)
+    handle = TableHandle.at(table.location)
+    register(spark, table, spark_schema(handle.schema), statement.comment, replace=True)
 
 
 def _creation_options(spark: SparkSession, table: CatalogTable, statement: CreateTable) -> dict[str, str]:
@@ -168,9 +168,9 @@ def _like(spark: SparkSession, statement: CreateTable) -> CreateTable:
     assert statement.like is not None
     source = find_table(spark, statement.like)
     if source is None:
-        shape = plain_sql(spark, f"SELECT * FROM {quoted(statement.like)} LIMIT 0").schema
+        shape = spark_sql(spark, f"SELECT * FROM {quoted(statement.like)} LIMIT 0").schema
         return replace(statement, columns=_columns_text(_own(shape)), like=None)
-    partitions = tuple(field.name for field in TableSnapshot.at(source.location).config.partition_fields)
+    partitions = tuple(field.name for field in TableHandle.at(source.location).config.partition_fields)
     return replace(
         statement,
         columns=_columns_text(own_schema(source)),
@@ -194,8 +194,8 @@ def _register_existing(spark: SparkSession, table: CatalogTable, statement: Crea
     client = TableMetaClient.open(table.location, _storage_options(spark, table))
     config = client.config
     config.validate_against(Options.parse(table_options(statement.properties)))
-    opened = TableSnapshot.at(table.location)
-    schema = spark_schema(opened.schema)
+    handle = TableHandle.at(table.location)
+    schema = spark_schema(handle.schema)
     known = {field.name.lower(): field for field in schema.fields}
     for field in _declared(spark, statement).fields:
         there = known.get(field.name.lower())
@@ -243,7 +243,7 @@ def rename_table(spark: SparkSession, table: CatalogTable, statement: RenameTabl
     if metadata.exists(PATH):  # a metadata table of another name is taken for another table's
         update_properties(metadata, put={options.TABLE_NAME.key: f"{to[1]}_metadata"})
     renamed = rename(spark, table, to)
-    update_columns(spark, renamed, spark_schema(TableSnapshot.at(table.location).schema))
+    update_columns(spark, renamed, spark_schema(TableHandle.at(table.location).schema))
 
 
 def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns) -> None:
@@ -267,13 +267,13 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
             raise SchemaMismatchError(f"there is a column {field.name!r} already in {table.sql}")
         if not field.nullable:
             raise UnsupportedTableError(f"the new column {field.name!r} cannot be NOT NULL: stored rows have no value")
-    partitions = {field.name for field in TableSnapshot.at(table.location).config.partition_fields}
+    partitions = {field.name for field in TableHandle.at(table.location).config.partition_fields}
     own = [field for field in schema.fields if field.name not in partitions]
     last = [field for field in schema.fields if field.name in partitions]
     wider = StructType([*own, *(StructField(f.name, f.dataType, True, f.metadata) for f in added.fields), *last])
     given = {**write_options(spark, table), options.OPERATION.key: "insert", options.ALLOW_EMPTY_COMMIT.key: "true"}
     write(spark.createDataFrame([], wider), table.location, given, "append")
-    update_columns(spark, table, spark_schema(TableSnapshot.at(table.location).schema))
+    update_columns(spark, table, spark_schema(TableHandle.at(table.location).schema))
 
 
 def drop_partitions(spark: SparkSession, table: CatalogTable, statement: DropPartitions) -> None:
@@ -288,17 +288,17 @@ def matching_partitions(spark: SparkSession, table: CatalogTable, spec: Partitio
     Raises:
         QueryError: the table is not partitioned by such a column, or a value is missing.
     """
-    opened = TableSnapshot.at(table.location)
-    fields = [field.name for field in opened.config.partition_fields]
+    handle = TableHandle.at(table.location)
+    fields = [field.name for field in handle.config.partition_fields]
     for name, value in spec.items():
         if name not in fields or value is None:
             raise QueryError(f"{table.sql} is partitioned by ({', '.join(fields)}): give values of these, not {name!r}")
-    known = opened.inspect.partitions()
+    known = handle.inspect.partitions()
     if not spec or not known.num_rows:
         return list(known["partition"].to_pylist())
     kinds = {field.name: field.dataType for field in own_schema(table).fields}
     texts = [f"CAST({value} AS {type_text(kinds[name])})" for name, value in spec.items()]
-    row = plain_sql(spark, f"SELECT {', '.join(texts)}").first()
+    row = spark_sql(spark, f"SELECT {', '.join(texts)}").first()
     assert row is not None
     keep = pa.chunked_array([pa.repeat(pa.scalar(True), known.num_rows)])
     for name, value in zip(spec, row, strict=True):
@@ -309,7 +309,7 @@ def matching_partitions(spark: SparkSession, table: CatalogTable, spec: Partitio
 
 def _delete_partitions(spark: SparkSession, table: CatalogTable, paths: list[str]) -> None:
     if paths:
-        TableSnapshot.at(table.location, write_options(spark, table)).delete_partitions(spark, paths)
+        TableHandle.at(table.location, write_options(spark, table)).delete_partitions(spark, paths)
 
 
 def truncate(spark: SparkSession, table: CatalogTable, statement: Truncate) -> None:
@@ -317,7 +317,7 @@ def truncate(spark: SparkSession, table: CatalogTable, statement: Truncate) -> N
     if statement.partition:
         _delete_partitions(spark, table, matching_partitions(spark, table, statement.partition))
         return
-    TableSnapshot.at(table.location, write_options(spark, table)).delete_all(spark)
+    TableHandle.at(table.location, write_options(spark, table)).delete_all(spark)
 
 
 # --- drop ------------------------------------------------------------------------------------------------------------

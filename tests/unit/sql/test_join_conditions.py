@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("sqlglot")
 
-from pyhudi.sql.conditions import equated_columns
+from pyhudi.sql.join_conditions import equated_columns
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from pyhudi.errors import SqlSyntaxError
-from pyhudi.sql.references import find_references, replaced
+from pyhudi.sql.table_references import find_references, replaced
 
 
 def swapped(query: str) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyhudi.sql.changes import parse_delete, parse_insert, parse_merge, parse_update
-from pyhudi.sql.create import parse_create, parse_replace
-from pyhudi.sql.cursor import Cursor, NotUnderstoodError
-from pyhudi.sql.definitions import (
+from pyhudi.sql.create_parser import parse_create, parse_replace
+from pyhudi.sql.ddl_parser import (
     parse_alter,
     parse_call,
     parse_describe,
@@ -16,7 +14,9 @@ from pyhudi.sql.definitions import (
     parse_show,
     parse_truncate,
 )
+from pyhudi.sql.dml_parser import parse_delete, parse_insert, parse_merge, parse_update
 from pyhudi.sql.statements import Query, Statement
+from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
 _QUERIES = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "(", "EXPLAIN", "MAP", "REDUCE"})
 _PARSERS: dict[str, Callable[[Cursor], Statement | None]] = {

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import options
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
-from pyhudi.sql.procedures import signature_of, signatures
+from pyhudi.sql.procedure_signatures import signature_of, signatures
 from pyhudi.table.view.file_system_view import FileSystemView
 
 
