@@ -123,8 +123,8 @@ def test_each_reads_the_changes_of_the_other(oracle: Oracle, kind: str, spark: A
         )
         assert seen(ours) == wanted, mode
         assert seen(to_arrow(spark.read.format("hudi").options(**CHANGES).load(str(path)))) == wanted, mode
-        if kind == "COPY_ON_WRITE":  # of log files Apache Hudi's readers miss changes, or fail
-            theirs = seen(oracle.read(path, CHANGES))
-            # 1.0.2 leaves out changes, of tables that it has written itself, too
-            assert set(theirs) <= set(wanted), (mode, "Apache Hudi")
-            assert theirs == wanted or oracle.release == "1.0.2", (mode, "Apache Hudi")
+        theirs = seen(oracle.read(path, CHANGES))
+        # 1.0.2 leaves out changes, of tables that it has written itself, too; 0.15.0 does so of log files
+        assert set(theirs) <= set(wanted), (mode, "Apache Hudi")
+        faulty = oracle.release == "1.0.2" or (oracle.release == "0.15.0" and kind == "MERGE_ON_READ")
+        assert theirs == wanted or faulty, (mode, "Apache Hudi")

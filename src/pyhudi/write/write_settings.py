@@ -137,6 +137,7 @@ def log_settings(
         ),
         positions=config.version >= 8 and opts.get_typed(options.WRITE_RECORD_POSITIONS),
         partial=partial,
+        changes=config.cdc_enabled,
     )
 
 

@@ -188,7 +188,13 @@ def plan_file_groups(
                 lookup = PartitionLookup(bases, small, files, record_size, ratio, dedupes)
                 logs = LOG_SLICES_SCHEMA.empty_table()
                 if merge_on_read:
-                    logs = log_slices(bases, slices, compaction, named_by_slice=job.config.version < 8)
+                    logs = log_slices(
+                        bases,
+                        slices,
+                        compaction,
+                        named_by_slice=job.config.version < 8,
+                        with_names=job.config.cdc_enabled,
+                    )
                 return PartitionUpsertPlan(job, rows, partitions, lookup, slices, logs, basis, cached)
         placed = job.changes is not None and job.changes.placed
         if placed:
@@ -202,7 +208,13 @@ def plan_file_groups(
         logs = LOG_SLICES_SCHEMA.empty_table()
         if merge_on_read:
             by_slice = job.config.version < 8
-            logs = log_slices(appended_groups(workload), slices, compaction, named_by_slice=by_slice)
+            logs = log_slices(
+                appended_groups(workload),
+                slices,
+                compaction,
+                named_by_slice=by_slice,
+                with_names=job.config.cdc_enabled,
+            )
         by_key = placed or records is not None  # file groups are known, not rows in them
         return FileGroupPlan(job, rows, workload, slices, logs, basis, cached, records, by_key)
     except BaseException:
