@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyhudi.change_scan import ChangeScan
 from pyhudi.hudi_table import HudiTable
 from pyhudi.merge.mergers.merger_registry import register_merger, unregister_merger
 from pyhudi.merge.mergers.record_merger import RecordMerger, Records, choose, newer_by_ordering
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "ChangeScan",
     "HudiTable",
     "RecordMerger",
     "Records",

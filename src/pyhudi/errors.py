@@ -202,7 +202,7 @@ class ConflictError(TransactionError):
 
 
 class CommitStateUnknownError(TransactionError):
-    """It is unknown whether a commit was published; nothing has been rolled back, so it may yet become visible."""
+    """Unknown outcome of a commit. Nothing has been rolled back, so the write may yet become visible."""
 
 
 class BusyError(TransactionError):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.change_scan import ChangeScan
 from pyhudi.config import Options
 from pyhudi.config.misspelled_options import refuse_misspelt
 from pyhudi.errors import ConfigError, InstantNotFoundError, NotAHudiTableError, QueryError
@@ -121,7 +122,11 @@ class HudiTable(TableWrites):
         return True
 
     def alias(self, name: str) -> HudiTable:
-        """Return the same table under a name by which expressions of `merge`, `update` and `delete` can call it."""
+        """Return the same table under a name.
+
+        Args:
+            name: Name by which expressions of `merge`, `update` and `delete` can call the table.
+        """
         return HudiTable(self._path, self._options, name)
 
     def _now(self) -> PinnedTable:
@@ -265,6 +270,20 @@ class HudiTable(TableWrites):
             end,
             read_optimized,
         )
+
+    def changes(self, begin: QueryTime, end: QueryTime | None = None) -> ChangeScan:
+        """Create a query of what the commits of a range have inserted, updated and deleted (change data).
+
+        The table has to log its changes (``hoodie.table.cdc.enabled``).
+
+        Args:
+            begin: Start of the range, exclusive; forms as of ``as_of`` in `scan`, or ``"earliest"``.
+            end: End of the range, inclusive; None for the latest instant.
+
+        Returns:
+            The query. Nothing is read before one of its ``to_…`` methods is called.
+        """
+        return ChangeScan(self._now, self._options, begin, end)
 
     def lookup(self, keys: Sequence[Any], columns: Sequence[str] | None = None, *, by: str = RECORD_KEY) -> pa.Table:
         """Return the rows with these record keys, or with these values in the column ``by``, in no particular order.

@@ -44,11 +44,18 @@ class Scan:
     read_optimized: bool = False
 
     def select(self, *columns: str) -> Scan:
-        """Return the same scan with only these columns."""
+        """Return the same scan with only these columns.
+
+        Args:
+            *columns: Names of the columns to return.
+        """
         return replace(self, columns=columns)
 
     def filter(self, filter: Filter) -> Scan:
-        """Return the same scan with this filter instead of its own (forms as of :meth:`pyhudi.HudiTable.scan`).
+        """Return the same scan with this filter instead of its own.
+
+        Args:
+            filter: Filter in any form that :meth:`pyhudi.HudiTable.scan` takes.
 
         Raises:
             QueryError: ``filter`` has none of these forms.

@@ -70,6 +70,9 @@ class TableWrites(ABC):
                 partition columns.
             options: Options of the write.
 
+        Returns:
+            The result of the write for a DataFrame, else of the statement, with the rows that were deleted, counted.
+
         Raises:
             ConflictError: Another writer changed the rows meanwhile, more often than it was to be tried again.
         """
@@ -144,6 +147,12 @@ class TableWrites(ABC):
             source: The rows to merge.
             on: Which rows match: SQL text or a Column of both sides.
             options: Options of the write, such as ``hoodie.write.num.retries.on.conflict.failures``.
+
+        Returns:
+            A MERGE without clauses.
+
+        Raises:
+            ConfigError: ``source`` is not a Spark DataFrame.
         """
         from pyhudi.spark.dml.merge import MergeBuilder
 
@@ -162,6 +171,9 @@ class TableWrites(ABC):
             set: New values by column, as SQL texts or Columns; dots lead into structs.
             where: SQL text, by which files are left out, or a Column.
             options: Options of the write.
+
+        Returns:
+            The result, with the rows that were updated, counted.
 
         Raises:
             ConfigError: A column of the record key is assigned.

@@ -22,9 +22,7 @@ KINDS = ("snapshot", "read_optimized", "time_travel", "incremental", "cdc")
 
 MERGED_ONLY_INFORMATIVE = ("_hoodie_file_name", "_hoodie_commit_seqno")
 
-NOT_YET: dict[str, tuple[str, ...]] = {
-    "streaming, SQL and tools: change data capture": ("v8_cow_cdc:cdc",),
-}
+NOT_YET: dict[str, tuple[str, ...]] = {}
 """Subject of the missing feature → ``table:kind`` of the queries that wait for it."""
 
 TIMESTAMP_PARTITION = ("v9_cow_ts_keygen", "created")
@@ -140,8 +138,19 @@ def expected_rows(golden: Golden, query: Query, columns: list[str]) -> list[tupl
     return in_order(tuple(row[place] for place in places) for row in rows)
 
 
+def _image(text: str | None) -> str | None:
+    """An image without meta columns, as only some have them, and null where Apache Hudi has that word."""
+    found = None if text is None else json.loads(text)
+    if found is None:
+        return None
+    own = {name: value for name, value in found.items() if not name.startswith("_hoodie_")}
+    return json.dumps(own, separators=(",", ":"), ensure_ascii=False)
+
+
 def _as_written(golden: Golden, query: Query, row: tuple[Any, ...]) -> tuple[Any, ...]:
     """The row without Apache Hudi's faults (``docs/differences.md``)."""
+    if query.kind == "cdc":
+        return (*row[:2], *(_image(text) for text in row[2:]))
     if golden.name == HALF_ROWS and query.kind == "incremental":
         (snapshot,) = golden.queries("snapshot")
         (whole,) = (found for found in snapshot.rows or () if found[1:3] == row[1:3])  # its number and key

@@ -9,7 +9,6 @@ import pytest
 from pyhudi.config import Options
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
-from pyhudi.services.cleaning.clean_planner import read_clean
 from pyhudi.services.cleaning.cleaner import Cleaner
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
@@ -115,7 +114,7 @@ def test_cleans(both: Table) -> None:
         both.write(n, n + 5)
     both.write(2, 4, hoodie__clean__automatic="true")
     theirs = both.last(Action.CLEAN)
-    record = read_clean(both.active, theirs)
+    record = both.active.completed_record(theirs)
     assert record["earliestCommitToRetain"] > plan.earliest_instant
     both.check()
     # theirs has died before it was inflight; we take it up
@@ -124,7 +123,7 @@ def test_cleans(both: Table) -> None:
         if state.state is not State.REQUESTED:
             active.delete(state)
     assert both.ours.services.clean().instants == (theirs.requested,)
-    again = read_clean(both.active, both.last(Action.CLEAN))
+    again = both.active.completed_record(both.last(Action.CLEAN))
     for name in ("earliestCommitToRetain", "totalFilesDeleted", "lastCompletedCommitTimestamp"):
         assert again[name] == record[name]
     both.check()

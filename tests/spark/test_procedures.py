@@ -167,13 +167,17 @@ def _live(spark, call, path):
     spark.sql("DELETE FROM copied WHERE id = 1")
     other = spark.sql("SHOW TBLPROPERTIES copied ('path')").first()["value"]
     assert "is behind by 2 commits" in call("commits_compare", table="rides", path=other)[0][0]
+    assert call("run_ttl", table="rides", retain_days=1) == []
     assert call("delete_marker", table="rides", instant_time=writes[0]) == [(True,)]
 
 
 def test_refused_calls_name_what_to_use(call):
     cases = {
         "hive_sync": ("catalog is synced by its own tools", {"table": "rides"}),
-        "run_ttl": ("drop_partition", {"table": "rides"}),
+        "repair_deduplicate": (
+            "an upsert",
+            {"table": "rides", "duplicated_partition_path": "p", "repaired_output_path": "q"},
+        ),
         "show_bootstrap_mapping": ("bootstrapped tables", {"table": "rides"}),
     }
     for procedure, (words, arguments) in cases.items():

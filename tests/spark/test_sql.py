@@ -143,6 +143,8 @@ def rows_of(spark, query):
 def test_a_session_without_pyhudi_gets_an_error(spark):
     spark.sql(RIDES.format("cow"))
     spark.sql("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')")
+    spark.sql("CREATE TEMP VIEW cheap AS SELECT id FROM rides")
+    spark.catalog.dropTempView("cheap")
     spark.sql("CREATE VIEW cheap AS SELECT * FROM rides WHERE fare < 20")
     assert rows(spark, "SELECT id FROM cheap") == [(1,)]
     pyhudi.deactivate()
@@ -255,8 +257,8 @@ def test_what_is_refused(spark):
         "CALL show_comits('rides')": QueryError,
         "CALL show_commits(tabel => 'rides')": QueryError,
         "CALL hive_sync('rides')": UnsupportedTableError,
-        "CALL show_timeline(table => 'rides', startTime => '2020')": UnsupportedTableError,
-        "CALL run_ttl('rides')": UnsupportedTableError,
+        "CALL show_invalid_parquet(path => 'x', needDelete => true)": UnsupportedTableError,
+        "CALL run_ttl('rides')": ConfigError,
         "CALL show_commits('rides; DROP TABLE rides')": QueryError,
     }
     for statement, error in refused.items():

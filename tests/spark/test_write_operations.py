@@ -9,7 +9,10 @@ from pyspark.sql import SparkSession
 from tests.cases import seldom
 from tests.spark.model import Steps, batch, frame, options, rows_of
 
+from pyhudi.errors import ConfigError
+from pyhudi.hudi_table import HudiTable
 from pyhudi.spark.write.dataframe_writer import write
+from pyhudi.table import partition_ttl
 
 
 @pytest.mark.parametrize("version", [6, seldom(8), 9])
@@ -136,3 +139,35 @@ def test_empty_input_makes_an_empty_commit(spark: SparkSession, tmp_path: Path) 
     assert rows_of(path) == before[1:]
     write(nothing, path, options("insert_overwrite_table", **no_empty_commit))
     assert rows_of(path) == []
+
+
+def test_partitions_expire(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "table")
+    days = {"hoodie.partition.ttl.strategy.days.retain": "2"}
+    write(frame(spark, [("a", "p1", 1, "x"), ("b", "p2", 1, "y")]), path, options("upsert"))
+    services = HudiTable.for_path(path).services
+    with pytest.raises(ConfigError, match="no partition ever expires"):
+        services.delete_expired_partitions()
+    assert services.delete_expired_partitions(days).reason == "no partition has expired: KEEP_BY_TIME, 2 days"
+    now = partition_ttl._now_ms()
+    monkeypatch.setattr(partition_ttl, "_now_ms", lambda: now + 3 * 24 * 3600 * 1000)
+    before = HudiTable.for_path(path).latest_instant
+    found = services.delete_expired_partitions(
+        {**days, "hoodie.partition.ttl.strategy.partition.selected": "p2"}, dry_run=True
+    )
+    assert found.partitions == ("p2",)
+    assert HudiTable.for_path(path).latest_instant == before
+    done = services.delete_expired_partitions({**days, "hoodie.partition.ttl.strategy.max.delete.partitions": 1})
+    assert (done.partitions, done.instant) == (("p1",), HudiTable.for_path(path).latest_instant)
+    assert [row[0] for row in rows_of(path)] == ["b"]
+    # after a write: what it has written itself is old by this clock, too
+    inline = {**days, "hoodie.partition.ttl.inline": "true"}
+    write(frame(spark, [("c", "p3", 1, "z")]), path, {**options("upsert"), **inline})
+    assert rows_of(path) == []
+    last = HudiTable.for_path(path).history().to_pylist()[0]
+    assert (last["action"], last["operation"]) == ("replacecommit", "DELETE_PARTITION")
+    assert HudiTable.for_path(path).validate_metadata().num_rows == 0
+    # by its own clock it has not expired
+    monkeypatch.undo()
+    write(frame(spark, [("d", "p4", 1, "z")]), path, {**options("upsert"), **inline})
+    assert [row[0] for row in rows_of(path)] == ["d"]

@@ -51,3 +51,93 @@ def test_a_module_that_does_not_exist_is_noticed():
         "a-b/c_d.py",
         "errors.py",
     }
+
+
+PACKAGE = ROOT / "src" / "pyhudi"
+PUBLIC_MODULES = (
+    *(PACKAGE / name for name in ("hudi_table.py", "table_writes.py", "scan.py")),
+    *sorted(
+        set((PACKAGE / "table_services").glob("*_services.py")) - {PACKAGE / "table_services" / "table_services.py"}
+    ),
+    *(PACKAGE / name for name in ("merge/mergers/record_merger.py", "merge/mergers/merger_registry.py")),
+    *(PACKAGE / name for name in ("read/inspect.py", "read/result_table.py", "write/write_result.py")),
+    *(PACKAGE / name for name in ("spark/activate.py", "spark/session.py", "spark/dml/merge.py")),
+)
+"""Modules of the functions that `pyhudi` exports, and of the classes whose methods users call."""
+
+
+def parameters(function: ast.FunctionDef) -> set[str]:
+    """Names of the parameters of a function, ``self`` and ``cls`` aside."""
+    given = function.args
+    found = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    return {one.arg for one in found if one is not None} - {"self", "cls"}
+
+
+def described(docstring: str) -> set[str]:
+    """Names in the section ``Args`` of a docstring."""
+    _, _, section = docstring.partition("\nArgs:\n")
+    return set(re.findall(r"^    \*{0,2}(\w+)(?: \([^)]*\))?:", section.split("\n\n")[0], re.MULTILINE))
+
+
+def exported() -> set[str]:
+    """Names that `pyhudi` exports."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    lists = (n.value for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__")
+    return set(ast.literal_eval(next(lists)))
+
+
+def public_functions(path: Path) -> dict[str, ast.FunctionDef]:
+    """Functions of a module that users call: exported ones, and public methods and properties of public classes."""
+    tree, names = ast.parse(path.read_text()), exported()
+    found = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name in names}
+    for owner in tree.body:
+        if isinstance(owner, ast.ClassDef) and not owner.name.startswith("_"):
+            methods = (n for n in owner.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_"))
+            found |= {
+                f"{owner.name}.{n.name}": n for n in methods if "overload" not in map(ast.unparse, n.decorator_list)
+            }
+    return found
+
+
+@pytest.mark.parametrize("path", PUBLIC_MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_what_users_call_is_described(path):
+    functions = public_functions(path)
+    assert functions
+    for name, function in functions.items():
+        text = ast.get_docstring(function)
+        assert text, f"{name} has no docstring"
+        if re.search(r"\bas of (`|:meth:)", text):  # Arguments as of `another`
+            continue
+        assert described(text) == parameters(function), f"{name} describes other parameters than it has"
+        result = function.returns is None or ast.unparse(function.returns) in ("None", "Self")
+        is_property = any("property" in ast.unparse(decorator) for decorator in function.decorator_list)
+        tells = "\nReturns:\n" in text or text.startswith(("Return ", "Create "))
+        assert result or is_property or tells, f"{name} does not say what it returns"
+
+
+def test_descriptions_of_parameters_name_parameters():
+    wrong = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node)):
+                wrong += [f"{path.name}: {node.name}({name})" for name in described(text) - parameters(node)]
+            elif isinstance(node, ast.ClassDef) and (text := ast.get_docstring(node)):
+                fields = {ast.unparse(n.target) for n in node.body if isinstance(n, ast.AnnAssign)}
+                makers = (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+                fields = fields.union(*map(parameters, makers))
+                wrong += [f"{path.name}: {node.name}({name})" for name in described(text) - fields]
+    assert not wrong
+
+
+def test_every_package_says_its_job():
+    short = [
+        path for path in PACKAGE.rglob("__init__.py") if len(ast.get_docstring(ast.parse(path.read_text())) or "") < 80
+    ]
+    assert not short
+
+
+def test_a_missing_description_is_noticed():
+    assert described("Do it.\n\nArgs:\n    a: One.\n        b: of it.\n    *c: Two.\n\nReturns:\n    d: None.") == {
+        "a",
+        "c",
+    }

@@ -199,7 +199,7 @@ class CleanPolicy(StrEnum):
 
 
 class CleanTrigger(StrEnum):
-    """When cleaning is due."""
+    """Trigger of cleaning."""
 
     NUM_COMMITS = "NUM_COMMITS"
 
@@ -311,7 +311,7 @@ class PartitionValues(StrEnum):
 
 
 class LayoutStrategy(StrEnum):
-    """How clustered rows are sorted by several columns (``hoodie.layout.optimize.strategy``)."""
+    """Order of clustered rows by several columns (``hoodie.layout.optimize.strategy``)."""
 
     LINEAR = "LINEAR"
     ZORDER = "ZORDER"
@@ -319,7 +319,7 @@ class LayoutStrategy(StrEnum):
 
 
 class PartitionFilterMode(StrEnum):
-    """Which partitions a clustering plan looks at (``hoodie.clustering.plan.partition.filter.mode``)."""
+    """Choice of the partitions that a clustering plan looks at (``hoodie.clustering.plan.partition.filter.mode``)."""
 
     NONE = "NONE"
     RECENT_DAYS = "RECENT_DAYS"
@@ -327,8 +327,15 @@ class PartitionFilterMode(StrEnum):
     DAY_ROLLING = "DAY_ROLLING"
 
 
+class TtlStrategy(StrEnum):
+    """What the age of a partition is counted from (``hoodie.partition.ttl.management.strategy.type``)."""
+
+    KEEP_BY_TIME = "KEEP_BY_TIME"
+    KEEP_BY_CREATION_TIME = "KEEP_BY_CREATION_TIME"
+
+
 class MetricsReporter(StrEnum):
-    """Where metrics go (``hoodie.metrics.reporter.type``), by the names of Apache Hudi's ``MetricsReporterType``."""
+    """Destination of metrics (``hoodie.metrics.reporter.type``), named as in Apache Hudi's ``MetricsReporterType``."""
 
     INMEMORY = "INMEMORY"
     CONSOLE = "CONSOLE"

@@ -9,4 +9,5 @@ from pyhudi.config.options_pyhudi import *  # noqa: F403
 from pyhudi.config.options_read import *  # noqa: F403
 from pyhudi.config.options_services import *  # noqa: F403
 from pyhudi.config.options_table import *  # noqa: F403
+from pyhudi.config.options_ttl import *  # noqa: F403
 from pyhudi.config.options_write import *  # noqa: F403

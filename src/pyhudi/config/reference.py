@@ -14,6 +14,7 @@ from pyhudi.config import (
     options_read,
     options_services,
     options_table,
+    options_ttl,
     options_write,
 )
 from pyhudi.config.option import NAMED, Option
@@ -25,6 +26,7 @@ _SECTIONS: tuple[tuple[str, ModuleType], ...] = (
     ("Transactions and table services", options_services),
     ("Cleaning and archival", options_cleaning),
     ("Clustering", options_clustering),
+    ("Time to live of partitions", options_ttl),
     ("Metrics", options_metrics),
     ("Queries", options_read),
     ("Options of pyhudi's own", options_pyhudi),

@@ -19,20 +19,11 @@ _POSITIVE = 0x7FFFFFFF
 PARTS = re.compile(",(?=[^,:]*:)")
 
 
-def java_hash(text: str) -> int:
-    """Java's ``String.hashCode`` as an unsigned number: over UTF-16 units, of 32 bits."""
-    h = 0
-    data = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(data[::2], data[1::2], strict=True):
-        h = (h * 31 + (high << 8) + low) & _MASK
-    return h
-
-
 def list_hash(values: Sequence[str]) -> int:
     """Java's ``List<String>.hashCode``, without the sign's bit. A null counts as an empty text does."""
     h = 1
-    for value in values:
-        h = (h * 31 + java_hash(value)) & _MASK
+    for code in java_hashes(pa.array(values, pa.string())).view(np.uint32).tolist():
+        h = (h * 31 + code) & _MASK
     return h & _POSITIVE
 
 

@@ -39,7 +39,7 @@ _JAVA_NULL = "null"  # what Java makes of a null when it joins texts
 
 
 class NodeTag(StrEnum):
-    """What a clustering does to the bucket that ends at a hash."""
+    """Change by a clustering of the bucket that ends at a hash."""
 
     REPLACE = "REPLACE"
     DELETE = "DELETE"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class ActionReport:
-    """What one action did.
+    """Report of one action.
 
     Attributes:
         action: Name as on the timeline (commit, deltacommit, replacecommit, compaction, logcompaction, clean, rollback,

@@ -86,6 +86,19 @@ def select_incremental(table: PinnedTable, query: Query) -> IncrementalSelection
     return replace(found, schema_as_of=last) if query.schema_as_of_end else found
 
 
+def data_writes(table: PinnedTable, query: Query) -> list[Write]:
+    """All completed writes of a range, the archived ones among them.
+
+    Raises:
+        QueryError: an earlier write is pending, and the range counts requested times.
+    """
+    active = table.active
+    known = _active_writes(active, query)
+    archived = _archived_writes(table, active, query if query.begin is not None else replace(query, begin="0"), known)
+    found = {w.requested: w for w in (*(archived or ()), *known) if query.in_range(w.time)}
+    return list(found.values())
+
+
 def _all_slices(table: PinnedTable, active: ActiveTimeline, query: Query, last: str) -> IncrementalSelection | str:
     """Everything as of the end of the range; rows need no condition. A reason if that is not to be had."""
     if query.end is None:

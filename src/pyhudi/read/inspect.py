@@ -117,9 +117,14 @@ class Inspect:
         self._now = now
 
     def files(self, *, all_versions: bool = False) -> ResultTable:
-        """Return the data files of the latest snapshot, or of the storage (``all_versions``), uncommitted ones, too.
+        """Return the data files of the latest snapshot.
 
-        Columns: partition, path (relative to the table), kind (base or log), file_id, instant (as in the name), size.
+        Args:
+            all_versions: Return all data files in the storage, uncommitted ones, too.
+
+        Returns:
+            One row per file, with the columns partition, path (relative to the table), kind (base or log), file_id,
+            instant (as in the name) and size (bytes).
         """
         view = FileSystemView.load(self._now())
         columns = ["partition", "path", "kind", "file_id", "instant", "size"]
@@ -131,8 +136,14 @@ class Inspect:
         return ResultTable(files.filter(pc.is_in(files["path"], value_set=visible)))
 
     def file_slices(self, *, all_versions: bool = False) -> ResultTable:
-        """Return the newest file slice of every file group, or all slices
-        (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`)."""
+        """Return the newest file slice of every file group.
+
+        Args:
+            all_versions: Return all file slices.
+
+        Returns:
+            One row per file slice (:data:`pyhudi.table.view.file_system_view.SLICE_SCHEMA`).
+        """
         view = FileSystemView.load(self._now())
         return ResultTable(view.all_slices() if all_versions else view.latest_slices())
 

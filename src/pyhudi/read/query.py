@@ -26,6 +26,7 @@ class Query:
     completion times when ``by_completion``, else requested times. ``path_glob`` and ``sql_filters`` restrict it
     further; ``only`` to these active instants, by requested time. ``fallback`` allows it to read the whole table when
     files of the range are gone. ``subpath`` is the part of the table asked for, a folder relative to its root.
+    ``changes`` asks for the changes themselves, not for the latest state of what changed.
     ``partitions_from_path`` takes the values of partition columns from paths even where files have them.
     """
 
@@ -38,6 +39,7 @@ class Query:
     holes: HollowPolicy = HollowPolicy.FAIL
     only: frozenset[str] | None = None
     schema_as_of_end: bool = False
+    changes: bool = False
     path_glob: str = ""
     sql_filters: tuple[str, ...] = ()
     partitions_from_path: bool = False
@@ -107,7 +109,8 @@ class Query:
 
     def __str__(self) -> str:
         if self.is_incremental:
-            return f"incremental from {self.begin or 'the start'} to {self.end or 'now'}"
+            kind = "changes" if self.changes else "incremental"
+            return f"{kind} from {self.begin or 'the start'} to {self.end or 'now'}"
         return f"{self.type} as of {self.as_of or 'now'}"
 
 
@@ -128,10 +131,6 @@ def _check_supported(opts: Options, config: TableConfig) -> None:
 
 
 def _incremental(query: Query, opts: Options, config: TableConfig) -> Query:
-    if opts.get_typed(options.INCREMENTAL_FORMAT) is IncrementalFormat.CDC:
-        raise QueryError(
-            f"option {options.INCREMENTAL_FORMAT.key!r} with the value 'cdc': change data queries are not built yet"
-        )
     begin = opts.get_typed(options.BEGIN_INSTANTTIME)
     if begin is None:
         raise QueryError(
@@ -142,6 +141,7 @@ def _incremental(query: Query, opts: Options, config: TableConfig) -> Query:
     return replace(
         query._between(begin, opts.get_typed(options.END_INSTANTTIME), config),
         by_completion=_by_completion(query, opts, config),
+        changes=opts.get_typed(options.INCREMENTAL_FORMAT) is IncrementalFormat.CDC,
         fallback=opts.get_typed(options.INCREMENTAL_FALLBACK_FULL_SCAN),
         holes=_holes(opts),
         schema_as_of_end=opts.get_typed(options.INCREMENTAL_SCHEMA_AT_END),
@@ -151,7 +151,7 @@ def _incremental(query: Query, opts: Options, config: TableConfig) -> Query:
 
 
 def _by_completion(query: Query, opts: Options, config: TableConfig) -> bool:
-    """Whether the range of an incremental query counts completion times, by the table's version unless the options
+    """True if the range of an incremental query counts completion times, by the table's version unless the options
     name another one."""
     option = options.INCREMENTAL_TABLE_VERSION
     version = (opts.get_typed(option) or "").strip()

@@ -176,7 +176,7 @@ def _by_path(
 
 
 def _paths_count(path_columns: tuple[str, ...], opts: Options | None) -> bool:
-    """Whether partition columns have the values of paths where these tell them; else files may have any."""
+    """True if partition columns have the values of paths where these tell them; else files may have any."""
     wish = (opts or Options.parse({})).get_typed(options.READ_PARTITION_VALUES)
     return bool(path_columns) or wish is not PartitionValues.FILE
 

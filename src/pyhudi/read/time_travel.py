@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,18 +73,11 @@ def retained_from(active: ActiveTimeline, as_of: str) -> str | None:
     last_write = timeline.writes().completed().up_to(as_of).last
     if last_write is not None and timeline.find(last_write.requested, Action.SAVEPOINT) is not None:
         return None
-    record = _clean_record(active, cleans[-1])
+    record = active.completed_record(cleans[-1])
     kept: str = record["earliestCommitToRetain"] or ""
     if kept:
         return kept if as_of < kept else None
     return _whole_from_deleted_files(active, cleans, as_of)
-
-
-def _clean_record(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
-    try:
-        return decode_record(Action.CLEAN, State.COMPLETED, active.read(instant))
-    except FormatError as e:
-        raise active.corrupt(instant, e) from e
 
 
 def _whole_from_deleted_files(active: ActiveTimeline, cleans: list[Instant], as_of: str) -> str | None:
@@ -92,7 +85,7 @@ def _whole_from_deleted_files(active: ActiveTimeline, cleans: list[Instant], as_
     the next version of its group, which is at the latest the last write before the clean."""
     needed_until = ""
     for clean in cleans:
-        record = _clean_record(active, clean)
+        record = active.completed_record(clean)
         patterns = [n for p in record["partitionMetadata"].values() for n in p["deletePathPatterns"]]
         names = [n.rpartition("/")[2] for n in patterns]
         parsed = parse_names(pa.array(names, pa.string()))

@@ -1,4 +1,4 @@
-"""Reports of a table for people. Takes a table and gives text for terminals."""
+"""Reports of a table for people. Takes a table, or the progress of a table service, and gives text for terminals."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""Table services: what is done to a table beside writing to it. Takes the timeline and file slices and gives plans,
+"""Table services: maintenance of a table beside writes. Takes the timeline and file slices and gives plans,
 and runs them with a runner that is given: threads of this process or Spark.
 """

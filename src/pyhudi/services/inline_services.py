@@ -135,7 +135,7 @@ def after_deltacommit(storage: Storage, opts: Options, runner: Runner) -> tuple[
     if not wanted or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
         return ()
     results: list[CompactionResult] = []
-    with _errors_after_commit("a service", opts):
+    with errors_after_commit("a service", opts):
         client = TableMetaClient.open(storage, opts)
         if client.config.table_type is not TableType.MERGE_ON_READ:
             return ()
@@ -154,7 +154,7 @@ def _is_set(option: Option[bool], opts: Options) -> bool:
 
 
 @contextmanager
-def _errors_after_commit(what: str, opts: Options) -> Iterator[None]:
+def errors_after_commit(what: str, opts: Options) -> Iterator[None]:
     """Log the errors of a service that runs when the write is committed; raise them if a user asked for it."""
     try:
         yield
@@ -173,7 +173,7 @@ def cluster_after_commit(storage: Storage, opts: Options, runner: ClusteringRunn
     inline, planned = opts.get_typed(options.CLUSTERING_INLINE), opts.get_typed(options.CLUSTERING_SCHEDULE_INLINE)
     if not (inline or planned) or not opts.get_typed(options.TABLE_SERVICES_ENABLED):
         return None
-    with _errors_after_commit("clustering", opts):
+    with errors_after_commit("clustering", opts):
         client = TableMetaClient.open(storage, opts)
         if inline:
             return run_all(client, opts, runner, only_if_due=True, leave_others=True)

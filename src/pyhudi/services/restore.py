@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.config import Options
 from pyhudi.config.enums import FailedWritesPolicy
-from pyhudi.errors import FormatError, InstantNotFoundError, TransactionError
+from pyhudi.errors import InstantNotFoundError, TransactionError
 from pyhudi.metadata.disable_metadata import detach_metadata_table
 from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.retained_history import check_not_cleaned
-from pyhudi.services.rollback import rebuild_metadata, refuse_savepoint, rollback_record
+from pyhudi.services.rollback import rebuild_metadata, refuse_savepoint
 from pyhudi.services.savepoint import completed_write
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.table.pinned_table import PinnedTable
@@ -42,7 +42,7 @@ _REWRITES = ("COMPACT", "LOG_COMPACT", "CLUSTER")
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """What a restore undoes: instants with their actions, in the order in which they are undone.
+    """Plan of a restore: instants with their actions, in the order in which they are undone.
 
     Attributes:
         to: the write whose snapshot comes back.
@@ -103,20 +103,18 @@ def pending_restore(active: ActiveTimeline) -> RestorePlan | None:
     if entry is None:
         return None
     requested = active.in_state(entry, State.REQUESTED) or entry
-    try:
+    with active.parsing(requested):
         return RestorePlan.decode(entry.requested, active.read(requested))
-    except FormatError as e:
-        raise active.corrupt(requested, e) from e
 
 
 class Restorer:
     """Restores one table.
 
     Args:
-        client: the table.
-        opts: options of locks, heartbeats and the metadata table.
-        facts: reads files where the metadata table has to be built anew.
-        progress: told how many writes of how many are undone.
+        client: The table.
+        opts: Options of locks, heartbeats and the metadata table.
+        stats_reader: Reads files where the metadata table has to be built anew.
+        progress: Told how many writes of how many are undone.
     """
 
     def __init__(
@@ -219,7 +217,7 @@ class Restorer:
         found: dict[str, list[Any]] = {}
         mine = []
         for rollback in rollbacks:
-            record = rollback_record(active, rollback)
+            record = active.completed_record(rollback)
             (undone, *_) = record["commitsRollback"] or [""]
             if undone in wanted:
                 found.setdefault(undone, []).append(record)

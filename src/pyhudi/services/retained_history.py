@@ -1,4 +1,4 @@
-"""How far back a table can go: whether the files of an earlier snapshot are all still there."""
+"""Retained history of a table: earlier snapshots of which all files are still there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import TransactionError
 from pyhudi.format.file_names import BASE, LOG, parse_names
-from pyhudi.services.cleaning.clean_planner import pending_cleans, read_clean
+from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.storage import join_path
 from pyhudi.table.clean_policy import files_of, holding
 from pyhudi.table.view.file_listing import FILE_SCHEMA, list_files
@@ -68,7 +68,7 @@ def deleted_since(active: ActiveTimeline, instant: Instant) -> pa.Table:
     """Return the files (`FILE_SCHEMA`) that cleans later than an instant have deleted, or mean to."""
     names: list[tuple[str, str]] = []
     for clean in active.timeline.completed().of_actions(Action.CLEAN).after(instant.requested):
-        for partition, part in read_clean(active, clean)["partitionMetadata"].items():
+        for partition, part in active.completed_record(clean)["partitionMetadata"].items():
             names += [(partition, text.rpartition("/")[2]) for text in part["deletePathPatterns"]]
     for plan in pending_cleans(active):
         names += [(p, name) for p, found in plan.names_by_partition().items() for name in found]

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy
-from pyhudi.errors import FormatError, InstantNotFoundError, TransactionError
+from pyhudi.errors import InstantNotFoundError, TransactionError
 from pyhudi.metadata.metadata_layout import BLOOM_FILTERS, COLUMN_STATS, FILES
 from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
 from pyhudi.services.retained_history import check_not_cleaned
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.pinned_table import PinnedTable
-from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.instant import Action, Instant
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.action_start import current_config
 from pyhudi.transaction.foreign_plans import refuse_while_alive
@@ -25,8 +24,6 @@ from pyhudi.transaction.post_commit.metadata_updates import metadata_write_conte
 from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, refuse_pending_restore
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
     from pyhudi.table.meta_client import TableMetaClient
 
@@ -43,7 +40,7 @@ def roll_back(
     Args:
         client: the table.
         opts: options of locks, heartbeats and the metadata table.
-        facts: reads files where the metadata table has to be built anew.
+        stats_reader: reads files where the metadata table has to be built anew.
         instant: the write; the last completed one if not given.
 
     Raises:
@@ -63,7 +60,7 @@ def roll_back(
             rollbacks = Rollbacks(storage, config.version, generator)
             rollbacks.check(active, [])
             finished = rollbacks.clean_up(active, [], opts)  # what somebody has begun
-            again = [i for i in finished if instant in rollback_record(active, i)["commitsRollback"]]
+            again = [i for i in finished if instant in active.completed_record(i)["commitsRollback"]]
             if again:
                 return _result(client, active, instant or "", again[0], phases)
             target = find_write(active, instant, storage.uri())
@@ -88,7 +85,7 @@ def roll_back(
 def _result(
     client: TableMetaClient, active: ActiveTimeline, instant: str, done: Instant, phases: Phases
 ) -> ServiceResult:
-    record = rollback_record(active, done)
+    record = active.completed_record(done)
     counts = {"files": record["totalFilesDeleted"], "partitions": len(record["partitionMetadata"])}
     return ServiceResult(SERVICE, client.storage.uri(), (instant,), counts, millis=phases.millis)
 
@@ -117,18 +114,6 @@ def refuse_savepoint(active: ActiveTimeline, target: Instant) -> None:
             f"{target} has a savepoint and cannot be rolled back; delete it first "
             f"(services.delete_savepoint({target.requested!r}))"
         )
-
-
-def rollback_record(active: ActiveTimeline, rollback: Instant) -> dict[str, Any]:
-    """Return the record of a completed rollback.
-
-    Raises:
-        CorruptInstantError: it cannot be read.
-    """
-    try:
-        return decode_record(Action.ROLLBACK, State.COMPLETED, active.read(rollback))
-    except FormatError as e:
-        raise active.corrupt(rollback, e) from e
 
 
 def rebuild_metadata(

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options
-from pyhudi.errors import AlreadyExistsError, FormatError, InstantNotFoundError, TransactionError
+from pyhudi.errors import AlreadyExistsError, InstantNotFoundError, TransactionError
 from pyhudi.services.cleaning.clean_planner import LastClean, pending_cleans
 from pyhudi.services.retained_history import check_not_cleaned, slices_at
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.table.clean_policy import EXPIRED_SCHEMA, files_of
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.timeline.action_metadata import decode_record, encode_record
+from pyhudi.timeline.action_metadata import encode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.archive.archiver import archive, can_archive
 from pyhudi.timeline.instant import Action, Instant, State
@@ -144,10 +144,7 @@ def list_savepoints(client: TableMetaClient) -> pa.Table:
     active = client.active_timeline()
     rows = []
     for instant in active.timeline.completed().of_actions(Action.SAVEPOINT):
-        try:
-            record = decode_record(Action.SAVEPOINT, State.COMPLETED, active.read(instant))
-        except FormatError as e:
-            raise active.corrupt(instant, e) from e
+        record = active.completed_record(instant)
         found = (
             instant.requested,
             record["savepointedBy"],

@@ -21,7 +21,7 @@ _GAUGES: Mapping[str, tuple[tuple[str, str], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class ServiceResult:
-    """What one run of a table service did.
+    """Result of one run of a table service.
 
     Attributes:
         service: clean, archive, rollback, savepoint or restore.

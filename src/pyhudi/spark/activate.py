@@ -86,6 +86,9 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
         wrap(cls, "mode", write_methods.set_mode)
         wrap(cls, "partitionBy", write_methods.partition_by)
         wrap(cls, "save", write_methods.save)
+    for cls in classes(activate_sql.FRAMES):
+        wrap(cls, "filter", read_methods.filter_rows)
+        wrap(cls, "where", read_methods.filter_rows)
     if activate_sql.can_parse():
         _wrap_names()
     return spark

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.predicate_pushdown import pushed_predicate
 from pyhudi.sql.statements import Name
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
@@ -27,6 +28,7 @@ class Reference:
         arguments: Values of a function's arguments; None: it is a table.
         aliased: Whether the query gives it a name.
         qualified: Where columns are called by a longer name than the table's own: positions to be cut out.
+        predicate: What the query says in its WHERE of the rows of this table (`pyhudi.sql.predicate_pushdown`).
     """
 
     name: Name
@@ -37,6 +39,7 @@ class Reference:
     arguments: tuple[str, ...] | None = None
     aliased: bool = False
     qualified: tuple[tuple[int, int], ...] = ()
+    predicate: str | None = None
 
 
 def find_references(query: str) -> list[Reference] | None:
@@ -72,7 +75,8 @@ def _reference(node: Any, cursor: Cursor, tree: Any) -> Reference | None:
         return None
     start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
     as_of, version, end = _time_travel(cursor, end)
-    return Reference(name, start, end, as_of, version, None, bool(node.alias), _qualified(tree, name))
+    predicate = pushed_predicate(node)
+    return Reference(name, start, end, as_of, version, None, bool(node.alias), _qualified(tree, name), predicate)
 
 
 def _defined(node: Any) -> set[str]:

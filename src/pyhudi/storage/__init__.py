@@ -1,8 +1,6 @@
-"""Files and objects behind one protocol: local file systems and object stores.
-
-:func:`open_storage` gives the backend for a URI; :mod:`pyhudi.storage.storage_protocol` says what every backend
-promises.
-"""
+"""Storage behind one protocol: local file systems and object stores. Takes the URI of a table and gives its backend
+(:func:`open_storage`), which lists, reads, creates and deletes files; :mod:`pyhudi.storage.storage_protocol` says what
+every backend promises."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Retention:
 
     @property
     def by_versions(self) -> bool:
-        """Whether versions of files are counted rather than commits or hours."""
+        """True if versions of files are counted rather than commits or hours."""
         return self.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
 
     def __str__(self) -> str:

@@ -50,10 +50,13 @@ class CleaningServices(ServiceBase):
         clusterings, and of the latest snapshot stay.
 
         Args:
-            options: options of cleaning on top of the table's.
-            dry_run: plan only; nothing is written, and the plan is returned.
-            only_if_due: do nothing before the trigger (`hoodie.clean.trigger.max.commits`) says so.
+            options: Options of cleaning, on top of the table's.
+            dry_run: Change nothing, and return the plan that would be made.
+            only_if_due: Do nothing before the trigger (`hoodie.clean.trigger.max.commits`) says so.
             progress: Called with "delete files", and how many of how many are deleted.
+
+        Returns:
+            The result, or the plan with ``dry_run``.
 
         Raises:
             TransactionError: a restore is pending, or a pending plan names files that the table still needs.
@@ -98,10 +101,13 @@ class CleaningServices(ServiceBase):
         metadata table need them.
 
         Args:
-            options: options of archival on top of the table's.
-            dry_run: plan only; nothing is written, and the plan is returned.
-            only_if_due: do nothing unless there are more than `hoodie.keep.max.commits` commits.
+            options: Options of archival, on top of the table's.
+            dry_run: Change nothing, and return the plan that would be made.
+            only_if_due: Do nothing unless there are more than `hoodie.keep.max.commits` commits.
             progress: Called with "archive instants" before and after, and how many there are.
+
+        Returns:
+            The result, or the plan with ``dry_run``.
 
         Raises:
             TransactionError: a restore is pending.

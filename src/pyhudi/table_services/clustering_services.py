@@ -64,10 +64,19 @@ class ClusteringServices(ServiceBase):
         Base files below `hoodie.clustering.plan.strategy.small.file.limit` are clustered, into files of up to
         `hoodie.clustering.plan.strategy.target.file.max.bytes`, sorted by
         `hoodie.clustering.plan.strategy.sort.columns` if given, along the curve that `hoodie.layout.optimize.strategy`
-        names. The call itself is the reason to cluster; with ``only_if_due`` a new plan is made only after
-        `hoodie.clustering.async.max.commits` commits. With ``dry_run`` nothing is done, and the plan that would be made
-        is returned. ``progress`` is called with the name of the work, how many groups of files are done, and how many
-        there are (on Spark before and after).
+        names.
+
+        Args:
+            options: Apache Hudi's options, on top of the table's.
+            dry_run: Change nothing, and return the plan that would be made.
+            only_if_due: Make a new plan only after `hoodie.clustering.async.max.commits` commits. By default the call
+                itself is the reason to cluster.
+            spark: Session that runs the tasks; None for the active one, or threads if there is none.
+            progress: Called with the name of the work, how many groups of files are done, and how many there are; on
+                Spark before and after.
+
+        Returns:
+            The result, or the plan with ``dry_run``.
 
         Raises:
             ConfigError: options are wrong, or there is no such column to sort by; nothing is planned then.
@@ -82,10 +91,19 @@ class ClusteringServices(ServiceBase):
         return run_all(client, opts, _runner(spark, progress), only_if_due=only_if_due)
 
     def schedule_clustering(self, options: Given = None, *, only_if_due: bool = False) -> ClusteringPlan:
-        """Make a clustering plan and leave it on the timeline, to be run by whoever comes. Its file groups cannot be
+        """Make a clustering plan and leave it on the timeline, to be run by any process. Its file groups cannot be
         written to until then.
 
-        The plan is empty, and not on the timeline, when there is nothing to do; its ``reason`` says why.
+        Args:
+            options: Apache Hudi's options, on top of the table's.
+            only_if_due: Make a plan only after `hoodie.clustering.async.max.commits` commits.
+
+        Returns:
+            The plan. It is empty, and not on the timeline, when there is nothing to do; its ``reason`` says why.
+
+        Raises:
+            ConfigError: Options are wrong, or there is no such column to sort by.
+            UnsupportedTableError: The table cannot be clustered.
         """
         client, opts = self._open(options)
         return schedule(client, opts, only_if_due=only_if_due)
@@ -98,23 +116,39 @@ class ClusteringServices(ServiceBase):
         spark: SparkSession | None = None,
         progress: Progress | None = None,
     ) -> ClusteringResult:
-        """Run the clustering plans that are pending, oldest first, or only that of ``instant``. A run that failed
-        before, here or elsewhere, is undone and begun anew. ``progress`` and errors as of `cluster`.
+        """Run the clustering plans that are pending, oldest first, or only that of ``instant``.
 
-        A clustering that another program has begun is left alone, unless its ``instant`` is given here, or it has been
-        silent for `pyhudi.compaction.abandoned.minutes`.
+        A run that failed before, here or elsewhere, is rolled back and started again. A clustering that another program
+        has begun is left alone, unless its ``instant`` is given here, or it has been silent for
+        `pyhudi.compaction.abandoned.minutes`.
+
+        Args:
+            instant: Requested time of the plan to run; None for all.
+            options: Apache Hudi's options, on top of the table's.
+            spark: Session that runs the tasks; None for the active one, or threads if there is none.
+            progress: Called with the name of the work, how many groups of files are done, and how many there are; on
+                Spark before and after.
+
+        Returns:
+            The result.
+
+        Raises:
+            InstantNotFoundError: There is no such pending plan.
+            BusyError: Another process runs a plan, or another program may be running one.
+            ConflictError: A file group was written to meanwhile; the plan stays, to be tried again.
+            SetupError: The table has a record index, or there is too much to be sorted in memory, and no Spark.
         """
         client, opts = self._open(options)
         return run_pending(client, opts, _runner(spark, progress), instant=instant, asked_for=instant is not None)
 
     def pending_clusterings(self) -> list[ClusteringPlan]:
-        """The clustering plans on the timeline that are not completed, oldest first."""
+        """Return the clustering plans on the timeline that are not completed, oldest first."""
         client, _ = self._open(None)
         return pending_plans(client.active_timeline())
 
 
 def _runner(spark: SparkSession | None, progress: Progress | None) -> ClusteringRunner:
-    """Who does the work."""
+    """Return the runner of clusterings: Spark, if there is a session, else threads."""
     session = spark or session_if_any()
     if session is None:
         return ThreadRunner(progress)

@@ -19,7 +19,14 @@ class RecoveryServices(ServiceBase):
     """Rollback of writes, savepoints, and restores of one table."""
 
     def rollback(self, instant: str | None = None, options: Given = None) -> ServiceResult:
-        """Undo a write: a pending one, or the last completed one (if no instant is named).
+        """Undo a write: a pending one, or the last completed one.
+
+        Args:
+            instant: Requested time of the write; None for the last completed one.
+            options: Options of locks and of the metadata table.
+
+        Returns:
+            The result, with the instant of the write, and how many files were deleted in how many partitions.
 
         Raises:
             InstantNotFoundError: there is no such write on the active timeline.
@@ -33,8 +40,16 @@ class RecoveryServices(ServiceBase):
     def savepoint(
         self, instant: str | None = None, *, user: str = "", comment: str = "", options: Given = None
     ) -> ServiceResult:
-        """Keep the files of the snapshot that a completed write has left (the last one, if no instant is named), so
-        that the table can be restored to it.
+        """Keep the files of the snapshot that a completed write has left, so that the table can be restored to it.
+
+        Args:
+            instant: Requested time of the write; None for the last one.
+            user: Name to note in the savepoint.
+            comment: Text to note in the savepoint.
+            options: Options of locks.
+
+        Returns:
+            The result, with the instant; without one, and with a ``reason``, if there is a savepoint already.
 
         Raises:
             InstantNotFoundError: there is no such completed write on the active timeline.
@@ -44,7 +59,14 @@ class RecoveryServices(ServiceBase):
         return create_savepoint(client, opts, instant, user=user, comment=comment)
 
     def delete_savepoint(self, instant: str, options: Given = None) -> ServiceResult:
-        """Let cleaning have the files of a savepoint.
+        """Delete a savepoint, so that cleaning may delete its files.
+
+        Args:
+            instant: Requested time of the savepoint.
+            options: Options of locks.
+
+        Returns:
+            The result, with the instant of the savepoint.
 
         Raises:
             InstantNotFoundError: there is no savepoint at that instant.
@@ -53,7 +75,7 @@ class RecoveryServices(ServiceBase):
         return delete_savepoint(client, opts, instant)
 
     def savepoints(self) -> pa.Table:
-        """The savepoints (`pyhudi.services.savepoint.SAVEPOINT_SCHEMA`), oldest first."""
+        """Return the savepoints (`pyhudi.services.savepoint.SAVEPOINT_SCHEMA`), oldest first."""
         client, _ = self._open(None)
         return list_savepoints(client)
 
@@ -91,10 +113,13 @@ class RecoveryServices(ServiceBase):
         A restore that died is gone on with by the same call, or without an instant.
 
         Args:
-            to: the instant of the write.
-            options: options of locks and of the metadata table.
-            dry_run: plan only; nothing is written, and the plan is returned.
+            to: Requested time of the write; None to go on with a restore that died.
+            options: Options of locks and of the metadata table.
+            dry_run: Change nothing, and return the plan that would be made.
             progress: Called with "undo writes", and how many of how many are undone.
+
+        Returns:
+            The result, or the plan with ``dry_run``.
 
         Raises:
             InstantNotFoundError: there is no such completed write on the active timeline.

@@ -6,12 +6,19 @@ from pyhudi.table_services.cleaning_services import CleaningServices
 from pyhudi.table_services.clustering_services import ClusteringServices
 from pyhudi.table_services.compaction_services import CompactionServices
 from pyhudi.table_services.index_services import IndexServices
+from pyhudi.table_services.partition_services import PartitionServices
 from pyhudi.table_services.recovery_services import RecoveryServices
 from pyhudi.table_services.version_services import VersionServices
 
 
 class TableServices(
-    CompactionServices, ClusteringServices, CleaningServices, RecoveryServices, IndexServices, VersionServices
+    CompactionServices,
+    ClusteringServices,
+    CleaningServices,
+    RecoveryServices,
+    IndexServices,
+    PartitionServices,
+    VersionServices,
 ):
     """Services of one table.
 

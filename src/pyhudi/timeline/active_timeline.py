@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import (
     CorruptInstantError,
@@ -19,6 +20,7 @@ from pyhudi.errors import (
     TimelineError,
     UnansweredError,
 )
+from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from pyhudi.timeline.instant import Instant, State
 from pyhudi.timeline.timeline import Timeline
@@ -119,13 +121,34 @@ class ActiveTimeline:
             CorruptInstantError: the file is empty, half-written or no commit metadata.
         """
         data = self.read(instant)
-        try:
+        with self.parsing(instant):
             return _decoded(data) if len(data) <= _REMEMBERED_BYTES else decode_commit(data)
-        except FormatError as e:
-            raise self.corrupt(instant, e) from e
 
-    def corrupt(self, instant: Instant, cause: Exception) -> CorruptInstantError:
-        """The error for an instant whose file cannot be parsed, naming the file and what to do."""
+    def completed_record(self, instant: Instant) -> dict[str, Any]:
+        """Decoded record of a completed clean, rollback, savepoint or restore.
+
+        Raises:
+            CorruptInstantError: the file is empty, half-written or no such record.
+        """
+        with self.parsing(instant):
+            return decode_record(instant.action, State.COMPLETED, self.read(instant))
+
+    @contextmanager
+    def parsing(self, instant: Instant) -> Iterator[None]:
+        """Context in which the content of an instant's file is parsed.
+
+        Args:
+            instant: The instant in the state of that file.
+
+        Raises:
+            CorruptInstantError: a FormatError was raised; the text names the file and what to do.
+        """
+        try:
+            yield
+        except FormatError as e:
+            raise self._corrupt(instant, e) from e
+
+    def _corrupt(self, instant: Instant, cause: Exception) -> CorruptInstantError:
         file = self.storage.uri(self.path(instant))
         if instant.is_completed:
             cure = (

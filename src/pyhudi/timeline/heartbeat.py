@@ -31,7 +31,7 @@ def heartbeat_path(instant: str, folder: str = HEARTBEAT_FOLDER) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatPolicy:
-    """How often writers give a sign of life, and how many they may miss before they count as dead."""
+    """Interval of heartbeats, and the number that a writer may miss before it counts as dead."""
 
     interval_ms: int = options.HEARTBEAT_INTERVAL_MS.default
     tolerable_misses: int = options.HEARTBEAT_TOLERABLE_MISSES.default
@@ -48,7 +48,7 @@ class HeartbeatPolicy:
         return self.interval_ms * (self.tolerable_misses + 1)
 
     def is_dead(self, storage: Storage, instant: str, folder: str = HEARTBEAT_FOLDER) -> bool:
-        """Whether the writer of an instant counts as dead by now; see `is_dead`."""
+        """Return True if the writer of an instant counts as dead by now; see `is_dead`."""
         return is_dead(
             storage, instant, interval_ms=self.interval_ms, tolerable_misses=self.tolerable_misses, folder=folder
         )

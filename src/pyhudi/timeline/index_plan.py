@@ -88,12 +88,10 @@ def read_index_plan(active: ActiveTimeline, instant: Instant) -> IndexPlan:
         CorruptInstantError: it cannot be read.
     """
     requested = active.in_state(instant, State.REQUESTED)
-    try:
+    with active.parsing(requested or instant):
         if requested is None:
             raise FormatError("there is no requested file with the plan")
         return IndexPlan.decode(instant, active.read(requested))
-    except FormatError as e:
-        raise active.corrupt(requested or instant, e) from e
 
 
 def last_contiguous_write(active: ActiveTimeline) -> str | None:

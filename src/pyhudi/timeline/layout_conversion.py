@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyhudi.errors import FormatError
 from pyhudi.format.avro.container import is_container
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.commit_metadata import decode_commit
@@ -88,10 +87,8 @@ def converted_content(active: ActiveTimeline, state: Instant, table_version: int
         return b"" if state.action in _PLAIN else data
     if not state.is_completed and not _is_commit(data):
         return data
-    try:
+    with active.parsing(state):
         return decode_commit(data).encode(table_version, state.action)
-    except FormatError as e:
-        raise active.corrupt(state, e) from e
 
 
 def was_copied(active: ActiveTimeline, timezone: str) -> bool:
@@ -122,7 +119,7 @@ def completion_times(active: ActiveTimeline, timezone: str, *, copied: bool = Fa
 
 
 def _changed(active: ActiveTimeline, timezone: str) -> dict[str, str]:
-    """When the files of completed instants were last changed, as instant times by file name."""
+    """Modification times of the files of completed instants, as instant times by file name."""
     listed = active.storage.list(active.layout.folder)
     changed: dict[str, int] = dict(zip(listed["path"].to_pylist(), listed["mtime_ms"].to_pylist(), strict=True))
     done = active.timeline.completed()
@@ -146,10 +143,8 @@ def _action(active: ActiveTimeline, state: Instant, target: Layout) -> str:
     data = active.read(requested) if requested is not None else b""
     if not data or requested is None:
         return state.action
-    try:
+    with active.parsing(requested):
         plan = decode_record(Action.REPLACE_COMMIT, State.REQUESTED, data)
-    except FormatError as e:
-        raise active.corrupt(requested, e) from e
     return Action.CLUSTERING if plan["clusteringPlan"] is not None else state.action
 
 

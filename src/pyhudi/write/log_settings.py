@@ -30,19 +30,26 @@ class LogSettings:
 
     ``positions``: blocks say at which rows of the base file their records are. ``partial``: records have these columns
     only, and leave all others of the table as they are. ``slices`` (LOG_SLICES_SCHEMA) are the
-    file slices that get log files; what is written to other file groups goes to base files.
+    file slices that get log files; what is written to other file groups goes to base files. ``changes``: the table logs
+    its changes, so the commit names the base file and the other log files of each slice, which queries of changes need.
     """
 
     schema: LogSchema
     options: LogOptions = field(default_factory=LogOptions)
     positions: bool = True
     partial: pa.Schema | None = None
+    changes: bool = False
     slices: pa.Table = field(default_factory=LOG_SLICES_SCHEMA.empty_table)
 
     @property
     def named_by_slice(self) -> bool:
         """True if log files bear the instant of their slice (version 6) rather than that of the write."""
         return self.schema.table_version < 8
+
+    @property
+    def names_slice(self) -> bool:
+        """True if the commit names all files of the slices that get log files."""
+        return self.named_by_slice or self.changes
 
 
 def appended_groups(workload: Workload) -> pa.Table:
@@ -55,29 +62,35 @@ def appended_groups(workload: Workload) -> pa.Table:
     return updates.filter(pc.invert(in_groups(updates, workload.buckets)))
 
 
-def log_slices(groups: pa.Table, slices: pa.Table, pending: pa.Table, *, named_by_slice: bool) -> pa.Table:
+def log_slices(
+    groups: pa.Table, slices: pa.Table, pending: pa.Table, *, named_by_slice: bool, with_names: bool = False
+) -> pa.Table:
     """The slices (LOG_SLICES_SCHEMA) that log files of file groups belong to.
 
     ``slices`` has SLICE_SCHEMA; ``pending`` (partition, file_id, instant) are the slices that pending compactions have
-    opened. Only in tables of version 6 (``named_by_slice``) have log files to be named by them.
+    opened. Only in tables of version 6 (``named_by_slice``) have log files to be named by them; ``with_names``: what
+    the slices have is to be named in later versions, too.
     """
     at = pc.index_in(group_keys(groups), value_set=group_keys(slices))
     found = slices.take(at)
     instants = found["base_instant"].combine_chunks()
     if not named_by_slice:
-        none = pa.nulls(found.num_rows, pa.list_(pa.string()))
-        return _table(found, instants, none)
+        logs = found["log_paths"].combine_chunks()
+        return _table(found, instants, _names_of(logs, None) if with_names else pa.nulls(len(logs), logs.type))
     opened = pending.group_by(["partition", "file_id"]).aggregate([("instant", "max")])
     later = opened["instant_max"].combine_chunks().take(pc.index_in(group_keys(found), value_set=group_keys(opened)))
     instants = pc.if_else(pc.fill_null(pc.greater(later, instants), False), later, instants)
     return _table(found, instants, _names_of(found["log_paths"].combine_chunks(), instants))
 
 
-def _names_of(paths: pa.ListArray, instants: pa.Array) -> pa.ListArray:
-    """Names of the log files, in each list of paths, that bear the instant."""
+def _names_of(paths: pa.ListArray, instants: pa.Array | None) -> pa.ListArray:
+    """Names of the log files in each list of paths, or of those that bear the instant."""
     parents = pc.list_parent_indices(paths)
     _, names = split_paths(paths.flatten())
-    mine = pc.fill_null(pc.equal(parse_names(names)["instant"].combine_chunks(), instants.take(parents)), False)
+    if instants is None:
+        mine = pa.repeat(pa.scalar(True), len(names))
+    else:
+        mine = pc.fill_null(pc.equal(parse_names(names)["instant"].combine_chunks(), instants.take(parents)), False)
     counts = np.bincount(parents.filter(mine).to_numpy(), minlength=len(paths))
     offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, names.filter(mine))

@@ -81,7 +81,7 @@ def _copy(context: WriteContext, copier: RowGroupCopier, paths: Sequence[str]) -
 
 
 def _differs(context: WriteContext, path: str) -> str | None:
-    """Why a file does not have the columns of the table as they are now; None if it has."""
+    """Return why a file does not have the columns of the table as they are now; None if it has."""
     with context.storage.open_input(path) as source:
         found = parquet.read_schema(parquet.open_file(source, pre_buffer=False))
     return None if _plain(found) == _plain(context.file_schema) else "the table's columns have changed since"

@@ -52,7 +52,6 @@ _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
         _OFF,
         "plan it by services.schedule_clustering() and run it by services.run_clustering()",
     ),
-    "hoodie.partition.ttl.inline": (_OFF, _NOT_RUN),
     "hoodie.write.commit.callback.on": (_OFF, "nobody is called back; the result of the write says what it did"),
     "hoodie.bulkinsert.user.defined.partitioner.class": (
         ("",),

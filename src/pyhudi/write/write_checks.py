@@ -50,11 +50,6 @@ def check_writable(
     name = operation.value
     config.check_readable()
     config.check_writable()
-    if config.cdc_enabled and operation in FILLING:
-        raise UnsupportedTableError(
-            f"the table logs its changes (hoodie.table.cdc.enabled=true), and {name} would not log them; "
-            "bulk_insert and the overwriting operations need no log"
-        )
     if operation in (Operation.UPSERT, Operation.DELETE):
         MergeRules.of_table(merging)  # the merger that the table asks for is there
     index = opts.get_typed(options.INDEX_TYPE)

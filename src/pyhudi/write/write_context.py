@@ -14,6 +14,7 @@ from pyhudi.format.file_names import write_token
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage import Storage
+from pyhudi.write.change_log_settings import ChangeLogSettings
 from pyhudi.write.log_settings import LogSettings
 from pyhudi.write.rows.keyed_rows import KeyedWrite
 
@@ -28,6 +29,7 @@ class WriteContext:
     its ordering value (deletes by key). ``bloom`` is ``None`` where files carry no filter.
     ``attempt`` tells attempts at one instant apart, where a plan may be carried out more than once.
     ``logs`` is None unless updates and deletes go to log files (merge-on-read tables).
+    ``changes``: what becomes of changes of base files (None: they are not logged).
     ``keyed``: rows come without their places in base files, which are found by key (None: with them).
     ``partition_metadata_format`` is ``None`` for the usual text form. ``buffer_size`` bounds what a task keeps in
     memory for all its open files. Sizes are bytes.
@@ -54,6 +56,7 @@ class WriteContext:
     buffer_size: int = 256 * 1024 * 1024
     partition_metadata_format: FileFormat | None = None
     logs: LogSettings | None = None
+    changes: ChangeLogSettings | None = None
     keyed: KeyedWrite | None = None
     indexed: pa.Schema | None = None
     attempt: str = ""

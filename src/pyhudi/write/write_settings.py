@@ -10,6 +10,7 @@ from pyhudi.errors import ConfigError, InvalidOptionError, SchemaError
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.parquet import CODECS, ParquetOptions
 from pyhudi.format.log import LogOptions, LogSchema
+from pyhudi.format.log.change_schema import change_schema
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.ordering_values import type_of
 from pyhudi.metadata.indexes.indexed_columns import indexed_columns
@@ -20,6 +21,7 @@ from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
 from pyhudi.storage import Storage
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.write.change_log_settings import ChangeLogSettings
 from pyhudi.write.log_settings import LogSettings
 from pyhudi.write.planning.small_files import Sizing
 from pyhudi.write.write_context import WriteContext
@@ -135,7 +137,19 @@ def log_settings(
         ),
         positions=config.version >= 8 and opts.get_typed(options.WRITE_RECORD_POSITIONS),
         partial=partial,
+        changes=config.cdc_enabled,
     )
+
+
+def _change_log(config: TableConfig, opts: Options, avro_schema: str) -> ChangeLogSettings | None:
+    """Settings of change logs, where the table has them."""
+    if not config.cdc_enabled:
+        return None
+    schema = LogSchema(change_schema(config.cdc_mode, avro_schema), pa.schema([]), config.version)
+    limits = LogOptions(
+        max_file_size=opts.get_typed(options.LOG_MAX_SIZE), max_block_size=opts.get_typed(options.LOG_BLOCK_MAX_SIZE)
+    )
+    return ChangeLogSettings(config.cdc_mode, schema, limits)
 
 
 def write_context(
@@ -177,6 +191,7 @@ def write_context(
         max_file_size=max_file_size(opts, config.base_file_format),
         partition_metadata_format=config.base_file_format if config.partition_metafile_base_format else None,
         logs=logs,
+        changes=_change_log(config, opts, avro_schema),
         indexed=_indexed(schema, config, opts),
         new_apart=RECORD_INDEX in config.metadata_partitions,
         invalid_text=opts.get_typed(options.READ_INVALID_TEXT),

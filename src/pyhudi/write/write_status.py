@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -33,9 +33,10 @@ def file_stat(
     updates: int = 0,
     deletes: int = 0,
     previous: tuple[str, str] | None = None,
+    change_files: Mapping[str, int] | None = None,
 ) -> Stat:
     """The stat of a finished base file; ``started`` is ``time.monotonic()`` at its begin, ``previous`` the instant and
-    name of the base file that it replaces."""
+    name of the base file that it replaces, ``change_files`` the files of its change log with their sizes."""
     millis = int((time.monotonic() - started) * 1000)
     merged = previous is not None
     return {
@@ -44,6 +45,7 @@ def file_stat(
         "partitionPath": partition,
         "prevCommit": NEW_FILE_GROUP if previous is None else previous[0],
         "prevBaseFile": None if previous is None else previous[1],
+        "cdcStats": change_files,
         "numWrites": summary.num_rows,
         "numInserts": inserts,
         "numUpdateWrites": updates,

@@ -92,11 +92,6 @@ def test_the_version_whose_rules_hold_can_be_given():
         ({"as.of.instant": "soon"}, InvalidOptionError, "as.of.instant.*soon"),
         ({READ + "paths": "/a,/b"}, QueryError, "base path"),
         (
-            {"type": "incremental", "begin": "0", "hoodie.datasource.query.incremental.format": "cdc"},
-            QueryError,
-            "change data",
-        ),
-        (
             {
                 "type": "incremental",
                 "begin": "0",

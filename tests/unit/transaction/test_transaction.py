@@ -105,6 +105,17 @@ def test_change_data_files_are_not_taken_for_leftovers(storage: Storage):
     assert storage.exists(f"a/{cdc}")
 
 
+def test_change_data_files_of_a_dead_writer_go(storage: Storage):
+    Write().run(storage)
+    dead = Write(("a",)).leave(storage)
+    cdc = f".f0-{dead.instant}_{dead.instant}.log.1_0-1-2.cdc"
+    dead.markers.create("a", cdc, IOType.CREATE)
+    storage.write(f"a/{cdc}", b"x")
+    Write().run(storage)
+    check_clean(storage)
+    assert not storage.exists(f"a/{cdc}")
+
+
 def test_a_replacecommit(storage: Storage):
     old = Write(("a",), file_ids={"a": "old"}).run(storage)
     write = Write(("a",), "replacecommit", "INSERT_OVERWRITE", replaced=(("a", "old"),))

@@ -298,7 +298,7 @@ def _chunks(footer: Struct) -> Iterator[Struct]:
 
 
 def _span(chunk: Struct) -> tuple[int, int]:
-    """Where a chunk begins and ends."""
+    """Begin and end of a chunk."""
     meta: Struct = chunk[_META_DATA].data
     start = min(offset for field in _PAGE_OFFSETS if (offset := _number(meta, field)))
     return start, start + to_int(meta[_SIZE])

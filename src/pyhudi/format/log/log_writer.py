@@ -110,6 +110,10 @@ class LogWriter:
         self.flush()
         self._output.write(rollback_frame(self._instant, target))
 
+    def write_empty_block(self) -> None:
+        """Write a data block without records: a file that says that there are none."""
+        self._output.write(frame(self._kind, self._headers, avro_content([])))
+
     def flush(self) -> None:
         """Write what waits in memory."""
         self._flush_records()

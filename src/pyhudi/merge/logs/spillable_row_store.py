@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from contextlib import suppress
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 
 from pyhudi.merge.batch_sizes import joined_within
 from pyhudi.merge.ordering_values import Index
+from pyhudi.storage.spill_file import SpillFile
 
 JOINED_BYTES = 256 * 1024 * 1024
 """Bytes of the batches into which rows in memory are joined: few batches, far below the limit of 32-bit offsets."""
@@ -35,9 +31,7 @@ class SpillableRowStore:
         self._held = 0
         self._sizes: list[Index] = []
         self._places: Index = np.zeros(1, dtype=np.int64)
-        self._path: str | None = None
-        self._writer: pa.RecordBatchFileWriter | None = None
-        self._map: pa.MemoryMappedFile | None = None
+        self._file: SpillFile | None = None
 
     def __enter__(self) -> SpillableRowStore:
         return self
@@ -51,7 +45,7 @@ class SpillableRowStore:
     @property
     def spilled(self) -> bool:
         """True if the rows are on disk."""
-        return self._path is not None
+        return self._file is not None
 
     def append(self, rows: pa.RecordBatch) -> Index:
         """Add rows; returns their numbers."""
@@ -59,8 +53,8 @@ class SpillableRowStore:
         if rows.num_rows:
             self._starts.append(first + rows.num_rows)
             self._sizes.append(np.array([column.nbytes // rows.num_rows for column in rows.columns], dtype=np.int64))
-            if self._writer is not None:
-                self._writer.write_batch(rows)
+            if self._file is not None:
+                self._file.append(rows)
             else:
                 self._batches.append(rows)
                 self._held += rows.get_total_buffer_size()
@@ -70,12 +64,9 @@ class SpillableRowStore:
 
     def freeze(self) -> None:
         """End appending, after which rows can be taken."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-            self._map = pa.memory_map(self._path)
-            reader = pa.ipc.open_file(self._map)
-            self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        if self._file is not None:
+            self._file.finish()
+            self._batches = [self._file.batch(i) for i in range(self._file.num_batches)]
         elif len(self._batches) > 1:
             self._batches = list(joined_within(self._batches, JOINED_BYTES))
         self._places = np.concatenate(([0], np.cumsum([batch.num_rows for batch in self._batches]))).astype(np.int64)
@@ -127,25 +118,14 @@ class SpillableRowStore:
     def close(self) -> None:
         """Drop the rows and the file."""
         self._batches, self._starts, self._held, self._sizes = [], [0], 0, []
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-        if self._map is not None:
-            self._map.close()
-            self._map = None
-        if self._path is not None:
-            with suppress(FileNotFoundError):
-                Path(self._path).unlink()
-            self._path = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def _spill(self) -> None:
-        if self._folder is not None:
-            Path(self._folder).mkdir(parents=True, exist_ok=True)
-        handle, self._path = tempfile.mkstemp(prefix="pyhudi-merge-", suffix=".arrow", dir=self._folder)
-        os.close(handle)
-        self._writer = pa.ipc.new_file(self._path, self.schema)
+        self._file = SpillFile(self._folder)
         for batch in self._batches:
-            self._writer.write_batch(batch)
+            self._file.append(batch)
         self._batches, self._held = [], 0
 
 

@@ -42,7 +42,11 @@ def register_merger(merger: RecordMerger) -> RecordMerger:
 
 
 def unregister_merger(strategy_id: str) -> None:
-    """Remove the merger with that strategy id from the registry, if there is one."""
+    """Remove a merger from the registry, if it is there.
+
+    Args:
+        strategy_id: Strategy id of the merger, in upper or lower case.
+    """
     _MERGERS.pop(strategy_id.strip().lower(), None)
 
 

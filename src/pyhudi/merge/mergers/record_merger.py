@@ -40,11 +40,19 @@ class Records:
         return int(self.rows.num_rows)
 
     def with_rows(self, rows: pa.RecordBatch) -> Records:
-        """Return the same records with other column values; deletes and ordering values stay."""
+        """Return the same records with other column values; deletes and ordering values stay.
+
+        Args:
+            rows: The new values, one row per record in the same order.
+        """
         return replace(self, rows=rows)
 
     def take(self, indices: pa.Array) -> Records:
-        """Return the records at the indices."""
+        """Return some of the records.
+
+        Args:
+            indices: Positions of the records, from 0, in the order wanted.
+        """
         return Records(
             self.rows.take(indices),
             self.is_delete.take(indices),

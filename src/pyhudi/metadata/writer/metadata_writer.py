@@ -142,7 +142,7 @@ def record_clean(
     """Tell the metadata table of files that a clean has deleted; returns the table's configuration.
 
     Args:
-        upkeep: the table, whose lock is held.
+        metadata_context: the table, whose lock is held.
         config: the table's configuration.
         instant: the clean, which is inflight on the table's timeline.
         deleted: the files (`pyhudi.metadata.records.record_factory.FILE_COLUMNS`; sizes are not looked at).

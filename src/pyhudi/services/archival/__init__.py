@@ -1,1 +1,2 @@
-"""Archival: moves old instants of a table from its active timeline into its history."""
+"""Archival. Takes the active timeline and the rules that keep instants active, and gives a plan; moves its instants
+into the archived timeline."""

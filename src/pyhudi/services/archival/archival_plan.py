@@ -1,4 +1,4 @@
-"""Which instants of a table can be archived, by Apache Hudi's rules.
+"""Plan of an archival: the instants of a table that can be archived, by Apache Hudi's rules.
 
 What stays active: a minimum of commits, more of them if the cleaner retains more; everything from the last commit
 before a pending instant on; from the first savepoint on; what the metadata table has not compacted yet; what the next

@@ -82,7 +82,7 @@ def archive_table(
 
 
 def _small_files(opts: Options) -> SmallFiles | None:
-    """Which archive files of version 6 are merged."""
+    """Choice of the archive files of version 6 that are merged."""
     if not opts.get_typed(options.ARCHIVE_MERGE):
         return None
     count, limit = opts.get_typed(options.ARCHIVE_MERGE_BATCH), opts.get_typed(options.ARCHIVE_MERGE_SMALL_LIMIT)

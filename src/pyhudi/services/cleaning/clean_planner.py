@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.errors import FormatError, InvalidOptionError
+from pyhudi.errors import InvalidOptionError
 from pyhudi.format.file_names import BASE, CDC, LOG
 from pyhudi.read.table_files import TableFiles
 from pyhudi.services.compaction.compaction_schedule import pending_plans
@@ -19,7 +19,6 @@ from pyhudi.table.clean_plan import INCOMPLETE, SAVEPOINTS, CleanPlan
 from pyhudi.table.clean_policy import NEEDED_SCHEMA, Retention, earliest_instant_to_retain, expired_files
 from pyhudi.table.partition_metadata import FILE_NAME as PARTITION_METADATA
 from pyhudi.table.view.file_system_view import FileSystemView
-from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.instant import Action, Instant, State, format_instant, instant_of_millis, parse_instant
 from pyhudi.transaction.conflicts.conflict_resolution import pending_clustering_groups
 
@@ -38,7 +37,7 @@ _FOUND_NOTHING: dict[str, LastClean] = {}
 
 @dataclass(frozen=True, slots=True)
 class LastClean:
-    """What the last completed clean says: until which write it looked, and from which one on all is kept."""
+    """State that the last completed clean left: the write until which it looked, and that from which on all is kept."""
 
     instant: str = ""
     earliest: str = ""
@@ -65,7 +64,7 @@ class LastClean:
         last = active.timeline.completed().of_actions(Action.CLEAN).last
         if last is None:
             return None
-        record = read_clean(active, last)
+        record = active.completed_record(last)
         extra = record["extraMetadata"] or {}
         return cls(
             last.requested,
@@ -74,18 +73,6 @@ class LastClean:
             tuple(filter(None, extra.get(SAVEPOINTS, "").split(","))),
             extra.get(INCOMPLETE) == "true",
         )
-
-
-def read_clean(active: ActiveTimeline, instant: Instant) -> dict[str, Any]:
-    """Return the record of a completed clean.
-
-    Raises:
-        CorruptInstantError: its file cannot be parsed.
-    """
-    try:
-        return decode_record(Action.CLEAN, State.COMPLETED, active.read(instant))
-    except FormatError as e:
-        raise active.corrupt(instant, e) from e
 
 
 def pending_cleans(active: ActiveTimeline) -> list[CleanPlan]:
@@ -101,10 +88,8 @@ def pending_cleans(active: ActiveTimeline) -> list[CleanPlan]:
         if not data:
             plans.append(CleanPlan(instant=instant.requested, state=instant.state))
             continue
-        try:
+        with active.parsing(requested):
             plans.append(CleanPlan.decode(instant, data))
-        except FormatError as e:
-            raise active.corrupt(requested, e) from e
     return plans
 
 
@@ -168,10 +153,7 @@ def read_savepoints(active: ActiveTimeline) -> dict[str, pa.Array]:
     """
     found = {}
     for instant in active.timeline.completed().of_actions(Action.SAVEPOINT):
-        try:
-            record = decode_record(Action.SAVEPOINT, State.COMPLETED, active.read(instant))
-        except FormatError as e:
-            raise active.corrupt(instant, e) from e
+        record = active.completed_record(instant)
         names = [name for part in record["partitionMetadata"].values() for name in part["savepointDataFile"]]
         found[instant.requested] = pa.array(names, pa.string())
     return found

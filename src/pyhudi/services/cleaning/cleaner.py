@@ -57,10 +57,10 @@ class Cleaner:
     """Cleans one table.
 
     Args:
-        client: the table.
-        opts: options of cleaning and locks.
-        facts: reads files where the metadata table has to be built anew.
-        progress: told how many files of how many are deleted.
+        client: The table.
+        opts: Options of cleaning and locks.
+        stats_reader: Reads files where the metadata table has to be built anew.
+        progress: Told how many files of how many are deleted.
     """
 
     def __init__(

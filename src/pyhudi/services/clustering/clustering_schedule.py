@@ -9,18 +9,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import Options, options
-from pyhudi.errors import FormatError
 from pyhudi.index.consistent_hashing import known_partitions, load_metadata
 from pyhudi.services.clustering.clustering_job import check_clusterable
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.plan_strategies import PlanStrategy
 from pyhudi.services.compaction.compaction_schedule import pending_plans as pending_compactions
 from pyhudi.services.compaction.compaction_triggers import Due
+from pyhudi.services.pending_plans import read_plans
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import Action, State
+from pyhudi.timeline.instant import Action
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA, is_clustering, pending_clustering_groups
@@ -40,18 +40,8 @@ def pending_plans(active: ActiveTimeline) -> list[ClusteringPlan]:
     Raises:
         CorruptInstantError: a plan cannot be read.
     """
-    plans = []
-    for instant in active.timeline.pending().of_actions(*_PLANNED_AS):
-        if not is_clustering(active, instant):
-            continue
-        data = active.read_state(instant, State.REQUESTED)
-        try:
-            plans.append(ClusteringPlan.decode(instant.action, instant.requested, instant.state, data))
-        except FormatError as e:
-            requested = active.in_state(instant, State.REQUESTED)
-            assert requested is not None
-            raise active.corrupt(requested, e) from e
-    return plans
+    planned = active.timeline.pending().of_actions(*_PLANNED_AS)
+    return read_plans(active, (i for i in planned if is_clustering(active, i)), ClusteringPlan.decode)
 
 
 def make_plan(client: TableMetaClient, opts: Options, *, only_if_due: bool = False) -> ClusteringPlan:

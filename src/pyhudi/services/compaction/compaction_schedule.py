@@ -10,17 +10,18 @@ import pyarrow as pa
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import FailedWritesPolicy, TableType
-from pyhudi.errors import FormatError, UnsupportedTableError
+from pyhudi.errors import UnsupportedTableError
 from pyhudi.services.compaction.compaction_job import check_runnable
 from pyhudi.services.compaction.compaction_operations import operations_of
 from pyhudi.services.compaction.compaction_plan import CompactionPlan
 from pyhudi.services.compaction.compaction_strategies import Limits, choose, named_strategies
 from pyhudi.services.compaction.compaction_triggers import Due, compaction_due, log_compaction_due
 from pyhudi.services.compaction.log_compaction_candidates import log_compaction_candidates
+from pyhudi.services.pending_plans import read_plans
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
-from pyhudi.timeline.instant import Action, State, instant_of_millis
+from pyhudi.timeline.instant import Action, instant_of_millis
 from pyhudi.timeline.instant_generator import InstantGenerator
 from pyhudi.transaction.conflicts.conflict_resolution import GROUP_SCHEMA, pending_clustering_groups
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
@@ -38,16 +39,7 @@ def pending_plans(active: ActiveTimeline, action: str) -> list[CompactionPlan]:
     Raises:
         CorruptInstantError: a plan cannot be read.
     """
-    plans = []
-    for instant in active.timeline.pending().of_actions(action):
-        data = active.read_state(instant, State.REQUESTED)
-        try:
-            plans.append(CompactionPlan.decode(action, instant.requested, instant.state, data))
-        except FormatError as e:
-            requested = active.in_state(instant, State.REQUESTED)
-            assert requested is not None
-            raise active.corrupt(requested, e) from e
-    return plans
+    return read_plans(active, active.timeline.pending().of_actions(action), CompactionPlan.decode)
 
 
 def make_plan(

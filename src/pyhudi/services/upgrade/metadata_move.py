@@ -62,7 +62,7 @@ def settle_metadata(context: MetadataWriteContext, config: TableConfig, dropped:
 
 
 def _unsettled(storage: Storage, config: TableConfig) -> str | None:
-    """Why the metadata table cannot change its version, if it cannot."""
+    """Return why the metadata table cannot change its version; None if it can."""
     active = metadata_timeline(storage, config.version)
     pending = active.timeline.pending().first
     if pending is not None:

@@ -1,4 +1,4 @@
-"""What an upgrade or a downgrade makes of ``hoodie.properties``; measured on Apache Hudi 1.2.0.
+"""Properties of a table (``hoodie.properties``) after an upgrade or a downgrade; measured on Apache Hudi 1.2.0.
 
 Pure functions from properties to properties, for a table and for its metadata table alike.
 """

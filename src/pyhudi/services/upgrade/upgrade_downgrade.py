@@ -304,12 +304,12 @@ class UpgradeDowngrade:
 
 
 def _is_compacted(config: TableConfig, to: int) -> bool:
-    """Whether log files are compacted first, as in Apache Hudi, which leaves version 5 alone on its way to 6."""
+    """True if log files are compacted first, as in Apache Hudi, which leaves version 5 alone on its way to 6."""
     return config.table_type is TableType.MERGE_ON_READ and (config.version >= 6 or to > 6)
 
 
 def _is_cleaned(config: TableConfig, to: int) -> bool:
-    """Whether all log files have to go: by their names version 6 would take them for others' slices."""
+    """True if all log files have to go: by their names version 6 would take them for others' slices."""
     return config.table_type is TableType.MERGE_ON_READ and to < 8 <= config.version
 
 

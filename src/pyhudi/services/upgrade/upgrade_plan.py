@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class UpgradePlan:
-    """What an upgrade or a downgrade does to a table.
+    """Plan of an upgrade or a downgrade of a table.
 
     Attributes:
         version: version of the table.
@@ -53,7 +53,7 @@ class UpgradePlan:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeResult:
-    """What an upgrade or a downgrade did. ``millis``: milliseconds by phase."""
+    """Result of an upgrade or a downgrade. ``millis``: milliseconds by phase."""
 
     version: int
     to: int

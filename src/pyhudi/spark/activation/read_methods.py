@@ -10,6 +10,7 @@ from pyhudi.errors import QueryError
 from pyhudi.spark import activate_sql
 from pyhudi.spark.activation.call_state import FORMATS, call_state, keep_options
 from pyhudi.spark.activation.method_wrapping import Method
+from pyhudi.spark.read.frame_pruning import filter_pruned
 from pyhudi.spark.read.load_table import load_table
 
 
@@ -39,6 +40,11 @@ def requested_table(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if not isinstance(where, str):
         raise QueryError(f"load() takes one path, the table's; got {where!r}")
     return where, {k: v for k, v in state.options.items() if k != "path"}
+
+
+def filter_rows(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    condition = args[0] if args else kwargs["condition"]
+    return filter_pruned(original, frame, condition)
 
 
 def table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

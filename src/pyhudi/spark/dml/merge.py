@@ -36,7 +36,7 @@ _KIND, _STORED = "_pyhudi_kind", "_pyhudi_stored"
 
 
 class When(Enum):
-    """Which rows a clause is for."""
+    """Kind of rows that a clause is for."""
 
     MATCHED = "matched"
     NOT_MATCHED = "not matched"
@@ -44,7 +44,7 @@ class When(Enum):
 
 
 class Do(Enum):
-    """What a clause does with a row."""
+    """Action of a clause on a row."""
 
     UPDATE = _UPDATE
     DELETE = _DELETE
@@ -85,40 +85,74 @@ class MergeBuilder:
 
         Args:
             set: New values by column of the table, as SQL texts or Columns of both sides.
-            condition: Take only pairs of rows that meet it.
+            condition: Take only pairs of rows that meet it, SQL text or a Column; None for all.
+
+        Returns:
+            A MERGE with this clause behind the others.
+
+        Raises:
+            QueryError: An earlier clause for such rows has no condition, so that none is left for this one.
         """
         return self.with_clause(Clause(When.MATCHED, Do.UPDATE, dict(set), condition))
 
     def when_matched_update_all(self, condition: str | Column | None = None) -> MergeBuilder:
-        """Update all columns of a row that matches, from the source's columns of the same names."""
+        """Update all columns of a row that matches, from the source's columns of the same names.
+
+        Arguments, result and errors as of `when_matched_update`.
+        """
         return self.with_clause(Clause(When.MATCHED, Do.UPDATE, None, condition))
 
     def when_matched_delete(self, condition: str | Column | None = None) -> MergeBuilder:
-        """Delete a row that matches."""
+        """Delete a row that matches.
+
+        Arguments, result and errors as of `when_matched_update`.
+        """
         return self.with_clause(Clause(When.MATCHED, Do.DELETE, None, condition))
 
     def when_not_matched_insert(
         self, values: Mapping[str, object], condition: str | Column | None = None
     ) -> MergeBuilder:
-        """Insert a source row that matches nothing; columns of the table without a value get null."""
+        """Insert a source row that matches nothing; columns of the table without a value get null.
+
+        ``values``: values by column of the table. Condition, result and errors as of `when_matched_update`.
+        """
         return self.with_clause(Clause(When.NOT_MATCHED, Do.INSERT, dict(values), condition))
 
     def when_not_matched_insert_all(self, condition: str | Column | None = None) -> MergeBuilder:
-        """Insert a source row that matches nothing, its columns by name."""
+        """Insert a source row that matches nothing, its columns by name.
+
+        Arguments, result and errors as of `when_matched_update`.
+        """
         return self.with_clause(Clause(When.NOT_MATCHED, Do.INSERT, None, condition))
 
     def when_not_matched_by_source_update(
         self, set: Mapping[str, object], condition: str | Column | None = None
     ) -> MergeBuilder:
-        """Update a row of the table that no source row matches."""
+        """Update a row of the table that no source row matches.
+
+        Arguments, result and errors as of `when_matched_update`.
+        """
         return self.with_clause(Clause(When.NOT_MATCHED_BY_SOURCE, Do.UPDATE, dict(set), condition))
 
     def when_not_matched_by_source_delete(self, condition: str | Column | None = None) -> MergeBuilder:
-        """Delete a row of the table that no source row matches."""
+        """Delete a row of the table that no source row matches.
+
+        Arguments, result and errors as of `when_matched_update`.
+        """
         return self.with_clause(Clause(When.NOT_MATCHED_BY_SOURCE, Do.DELETE, None, condition))
 
     def with_clause(self, clause: Clause) -> MergeBuilder:
-        """Add a clause behind the others."""
+        """Add a clause behind the others.
+
+        Args:
+            clause: The clause.
+
+        Returns:
+            A MERGE with this clause behind the others.
+
+        Raises:
+            QueryError: An earlier clause for such rows has no condition, so that none is left for this one.
+        """
         for before in self.clauses:
             if before.when is clause.when and before.condition is None:
                 raise QueryError(
@@ -279,7 +313,7 @@ class _Merge:
 
     @property
     def moves(self) -> bool:
-        """Whether an update may bring a row to another partition."""
+        """True if an update may bring a row to another partition."""
         return bool(self.target.partition_columns & self._assigned())
 
     def _inserts_new_keys(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a commit does to the indexes other than the one that it keeps itself: those that need the record index, those of
+"""Changes by a commit of indexes other than the one that it keeps itself: those that need the record index, those of
 values that Spark computes, and those that are being built, or were built, meanwhile."""
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def with_other_indexes(
         return IndexDelta(kept if only is None else kept & frozenset(only))
 
     def keys(config: TableConfig) -> IndexDelta | None:
-        """What the write tells a record index that was begun, or built, since the write began."""
+        """Message of the write to a record index that was begun, or built, since the write began."""
         known = {*config.metadata_partitions, *config.metadata_partitions_inflight}
         lost = RECORD_INDEX in tx.config.metadata_partitions and RECORD_INDEX not in before.partitions
         if lost or RECORD_INDEX not in known:

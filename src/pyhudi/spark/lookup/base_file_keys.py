@@ -59,7 +59,7 @@ class KeyLookup:
 
     @property
     def invalid_text(self) -> InvalidText:
-        """What becomes of text that is not UTF-8 in base files that our reader reads."""
+        """Treatment of text that is not UTF-8 in base files that our reader reads."""
         return self.opts.get_typed(options.READ_INVALID_TEXT)
 
     @property

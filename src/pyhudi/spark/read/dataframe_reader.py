@@ -9,6 +9,7 @@ Slices with log files are merged there (`pyhudi.spark.read.merged_slices`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from pyspark.sql import functions as sf
 from pyhudi.config import Options
 from pyhudi.config.enums import ReadEngine
 from pyhudi.errors import QueryError
+from pyhudi.read.changes.change_plan import plan_changes
 from pyhudi.read.execute.commit_time_filter import CommitTimes
 from pyhudi.read.execute.local_reader import TaskReader, tasks_of
 from pyhudi.read.filters.number_comparison import LISTS
@@ -34,6 +36,8 @@ from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.spark.execution.driver_frames import union
 from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.base_file_scan import read_engine, read_natively
+from pyhudi.spark.read.change_frame import change_frame
+from pyhudi.spark.read.frame_pruning import FrameOrigin, remember_origin
 from pyhudi.spark.read.merged_slices import merged_rows
 from pyhudi.spark.read.overridden_functions import overridden_in_filter
 from pyhudi.spark.session_settings import session_zone
@@ -52,8 +56,9 @@ def read(
     filter: Filter | RowFilter | None = None,
     columns: Sequence[str] | None = None,
     settings: Options | None = None,
+    pruned_by: str | None = None,
 ) -> DataFrame:
-    """The rows of a query.
+    """The rows of a query; ``pruned_by`` is SQL by which files are left out, and rows are not.
 
     Raises:
         QueryError: the query cannot be answered.
@@ -61,12 +66,22 @@ def read(
             merger that is not registered.
     """
     table = PinnedTable.of(client)
+    if query is not None and query.changes:
+        return change_frame(spark, plan_changes(table, query, settings))
     rows = filter if isinstance(filter, RowFilter) or filter is None else RowFilter.parse(filter)
-    hidden = overridden_in_filter(spark, table.config, rows)
-    plan = plan_scan(
-        table, query, filter=rows, columns=columns, opts=settings, overridden_functions=hidden, zone=session_zone(spark)
-    )
-    return dataframe(spark, table, plan, settings)
+
+    def planned(by: RowFilter | None) -> ScanPlan:
+        hidden = overridden_in_filter(spark, table.config, by)
+        zone = session_zone(spark)
+        return plan_scan(
+            table, query, filter=by, columns=columns, opts=settings, overridden_functions=hidden, zone=zone
+        )
+
+    if pruned_by is not None:
+        return dataframe(spark, table, replace(planned(RowFilter(sql=pruned_by)), filter=None), settings)
+    plan = planned(rows)
+    found = dataframe(spark, table, plan, settings)
+    return found if rows is not None else remember_origin(found, FrameOrigin(plan.schema, plan.tasks.num_rows, planned))
 
 
 def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None) -> DataFrame:

@@ -18,13 +18,20 @@ _S3_KEYS = tuple(
 )
 
 
-def load_table(spark: SparkSession, path: str, options: Mapping[str, object] | None = None) -> DataFrame:
+def load_table(
+    spark: SparkSession,
+    path: str,
+    options: Mapping[str, object] | None = None,
+    *,
+    predicate: str | None = None,
+) -> DataFrame:
     """Return the DataFrame of a query given by Apache Hudi's options.
 
     Args:
         spark: Session to read with.
         path: Path or URI of the table, or of a folder in it.
         options: Apache Hudi's read options.
+        predicate: SQL on the columns, by which files are left out; rows that do not meet it may be there.
 
     Returns:
         The rows of the query, read lazily.
@@ -38,7 +45,7 @@ def load_table(spark: SparkSession, path: str, options: Mapping[str, object] | N
     place = locate_table(path, settings)
     client = TableMetaClient.open(place.root, settings)
     query = replace(Query.from_options(settings, client.config), subpath=place.subpath)
-    return read(spark, client, query, settings=settings)
+    return read(spark, client, query, settings=settings, pruned_by=predicate)
 
 
 def session_settings(spark: SparkSession, path: str) -> dict[str, str]:

@@ -62,7 +62,7 @@ class SparkClusteringRunner:
 
     @property
     def stats_reader(self) -> FileStatsReader:
-        """Who reads files where indexes are built."""
+        """Reader of files where indexes are built."""
         return SparkFileStatsReader(self.spark)
 
     def check(self, config: TableConfig, job: ClusteringJob) -> None:
@@ -168,7 +168,7 @@ def _with_places(rows: DataFrame, work: ClusteringWork, lower: Sequence[pa.Array
 
 
 def _bounds(spark: SparkSession, job: ClusteringJob, number: int) -> tuple[pa.Array, ...]:
-    """Where the ranges of the columns begin in a unit, by a sample of each of its slices. Runs a Spark job."""
+    """Begin of the ranges of the columns in a unit, by a sample of each of its slices. Runs a Spark job."""
     work, count = job.work, len(job.units[number].slices)
     most = max(1, work.order.sample_size // count)
 

@@ -54,7 +54,7 @@ def run_sql(spark: SparkSession, text: str, args: Any = None, **kwargs: Any) -> 
         case None:
             return through()
         case s.Query():
-            prepared = prepare(spark, statement.query)
+            prepared = prepare(spark, statement.query, prunes=_prunes(spark, statement))
             if not prepared.concerned:
                 return through()
             return _spark_sql(spark, f"{statement.head} {prepared.text}", args)
@@ -121,6 +121,16 @@ def _create_view(spark: SparkSession, statement: s.CreateView, through: Callable
 
 def _spark_sql(spark: SparkSession, text: str, args: Any) -> DataFrame:
     return spark_sql(spark, text) if args is None else spark_sql(spark, text, args=args)
+
+
+def _prunes(spark: SparkSession, statement: s.Query) -> str:
+    """Whether the query alone, and now, looks at the views that are made for it. Spark Connect looks at them when the
+    rows are fetched; by then they may be those of another query."""
+    at_once = ".connect." not in type(spark).__module__ and statement.head.strip().upper().split(" ")[0] in (
+        "",
+        "EXPLAIN",
+    )
+    return "query" if at_once else ""
 
 
 def _no_parameters(args: Any) -> None:

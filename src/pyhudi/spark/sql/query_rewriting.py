@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import uuid4
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import options
@@ -26,57 +26,78 @@ _VIEWS, _ID = "_pyhudi_views", "_pyhudi_id"
 
 
 @dataclass(frozen=True, slots=True)
+class ViewSource:
+    """What a view of a Hudi table shows.
+
+    Args:
+        location: The table's.
+        given: Options of the read.
+        predicate: Condition by which files are left out; the query has it, too.
+    """
+
+    location: str
+    given: tuple[tuple[str, str], ...]
+    predicate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """A query that Spark can run.
 
     Args:
         text: The query with the names of views.
-        tables: What these views show: tables with the options of the read, by name of the view.
+        tables: What these views show, by name of the view.
         concerned: Whether it reads a Hudi table at all.
     """
 
     text: str
-    tables: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = field(default_factory=dict)
+    tables: Mapping[str, ViewSource] = field(default_factory=dict)
     concerned: bool = False
 
 
-def prepare(spark: SparkSession, query: str, namespace: Name | None = None) -> Prepared:
+def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, prunes: str = "") -> Prepared:
     """Make the Hudi tables of a query known to Spark.
 
     Args:
         spark: The session that will run it.
         query: The text.
         namespace: The database of names without one; None: the current one.
+        prunes: Files are left out by what the query says in WHERE, and this text tells its views from those of views in
+            it; empty: they are not, because the views will be looked at again, by other queries.
     """
     references = find_references(query)
     if not references:
         return Prepared(query)
     changes: list[tuple[Reference, str]] = []
-    tables: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
+    tables: dict[str, ViewSource] = {}
     concerned = False
-    for reference in references:
+    for number, reference in enumerate(references):
         if reference.arguments is not None:
             frame = run_table_function(spark, reference.name[0], reference.arguments)
             changes.append((reference, _show(spark, frame, repr((reference.name, reference.arguments)))))
             concerned = True
             continue
-        known = _views(spark).get(reference.name[0].lower()) if len(reference.name) == 1 else None
-        if known is not None and namespace is None:
-            for view, (location, given) in known.items():
-                _refresh(spark, view, location, given)
+        known = _known_view(spark, reference.name) if namespace is None else None
+        if known is not None:
+            for view, source in known.items():
+                _refresh(spark, view, source)
             concerned = True
             continue
         name = reference.name if namespace is None or len(reference.name) > 1 else (*namespace, *reference.name)
         found = find(spark, name)
         if isinstance(found, CatalogTable):
             given = tuple(sorted({**_read_options(spark, found), **_time_travel(spark, reference)}.items()))
-            view = _view_name(spark, f"{found.location} {given}")
-            _refresh(spark, view, found.location, given)
-            tables[view] = (found.location, given)
+            source = ViewSource(found.location, given, reference.predicate if prunes else None)
+            # a name for each place in a query, not for each condition: there would be ever more of them
+            place = f" {prunes} {number}" if source.predicate is not None else ""
+            view = _view_name(spark, f"{found.location} {given}{place}")
+            _refresh(spark, view, source)
+            tables[view] = source
             changes.append((reference, _global(spark, view)))
             concerned = True
         elif isinstance(found, CatalogView):
-            inner = prepare(spark, found.query, found.namespace)
+            place = f"{prunes} {number} {name}" if prunes else ""
+            inner = prepare(spark, found.query, found.namespace, prunes=place)
             if inner.concerned:
                 frame = spark_sql(spark, inner.text).toDF(*found.columns)
                 changes.append((reference, _show(spark, frame, f"view {name}")))
@@ -107,8 +128,22 @@ def _read_options(spark: SparkSession, table: CatalogTable) -> dict[str, str]:
     return {**table.options, **session_options(spark)} if table.properties else session_options(spark)
 
 
-def _views(spark: SparkSession) -> dict[str, dict[str, Any]]:
+def _views(spark: SparkSession) -> dict[str, dict[str, ViewSource]]:
     return spark.__dict__.setdefault(_VIEWS, {})  # type: ignore[no-any-return]
+
+
+def _known_view(spark: SparkSession, name: Name) -> dict[str, ViewSource] | None:
+    """The tables of a temporary view that `remember_view` has noted, if it is there still."""
+    known = _views(spark).get(name[0].lower()) if len(name) == 1 else None
+    if known is None:
+        return None
+    try:
+        if spark.catalog.getTable(quoted(name)).isTemporary:
+            return known
+    except AnalysisException:  # it was dropped
+        pass
+    forget_view(spark, name[0])
+    return None
 
 
 def _time_travel(spark: SparkSession, reference: Reference) -> dict[str, str]:
@@ -134,8 +169,10 @@ def _view_name(spark: SparkSession, what: str) -> str:
     return "_pyhudi_" + hashlib.sha1(f"{_session_id(spark)} {what}".encode(), usedforsecurity=False).hexdigest()[:16]
 
 
-def _refresh(spark: SparkSession, view: str, location: str, given: tuple[tuple[str, str], ...]) -> None:
-    _ordered(load_table(spark, location, dict(given)), location, dict(given)).createOrReplaceGlobalTempView(view)
+def _refresh(spark: SparkSession, view: str, source: ViewSource) -> None:
+    given = dict(source.given)
+    rows = load_table(spark, source.location, given, predicate=source.predicate)
+    _ordered(rows, source.location, given).createOrReplaceGlobalTempView(view)
 
 
 def _ordered(rows: DataFrame, location: str, given: Mapping[str, str]) -> DataFrame:

@@ -36,7 +36,7 @@ class SinkCheckpoint:
     query: str | None = None
 
     def metadata(self) -> dict[str, str]:
-        """What the commit of the batch says."""
+        """Checkpoint that the commit of the batch holds."""
         found = {CHECKPOINT_KEY: _json({self.identifier: str(self.batch)})}
         if self.query is not None:
             found[QUERY_KEY] = _json({self.identifier: self.query})
@@ -44,7 +44,7 @@ class SinkCheckpoint:
 
     @classmethod
     def of_commit(cls, extra: Mapping[str, str], identifier: str) -> SinkCheckpoint | None:
-        """What a commit says of an identifier; None: nothing.
+        """Return the checkpoint of an identifier in a commit; None: there is none.
 
         Raises:
             CheckpointError: it cannot be understood.
@@ -57,7 +57,7 @@ class SinkCheckpoint:
         return cls(identifier, int(batch), _named(extra.get(QUERY_KEY), identifier))
 
     def holds(self, other: SinkCheckpoint) -> bool:
-        """Whether the table has that batch.
+        """Return True if the table has that batch.
 
         Raises:
             CheckpointError: another query writes under this identifier.
@@ -73,7 +73,7 @@ class SinkCheckpoint:
 
 
 def last_checkpoint(storage: Storage, identifier: str) -> SinkCheckpoint | None:
-    """What the newest commit that names the identifier says, archived ones included; None: no commit does.
+    """Return the checkpoint of the newest commit, archived ones included, that names the identifier; None if none does.
 
     Raises:
         CheckpointError: the commit cannot be understood.

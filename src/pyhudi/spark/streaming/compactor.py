@@ -32,7 +32,7 @@ class AsyncCompactor:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the options leave compaction to this: they do unless they say otherwise."""
+        """True if the options leave compaction to this: they do unless they say otherwise."""
         inline = self._opts.get_typed(options.COMPACT_INLINE)
         disabled = self._opts.get_typed(options.STREAMING_DISABLE_COMPACTION)
         services = self._opts.get_typed(options.TABLE_SERVICES_ENABLED)

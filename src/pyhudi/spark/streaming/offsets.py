@@ -1,4 +1,4 @@
-"""Which commits a micro-batch of the streaming source is about, and that none is missing."""
+"""Offsets of the streaming source: the commits of a micro-batch, and a check that none is missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_NUMBER = (
 
 @dataclass(frozen=True, slots=True)
 class StartOffset:
-    """Where a stream begins. ``after``: commits up to this time are left out of every batch. ``first_batch_after``: up
+    """Start of a stream. ``after``: commits up to this time are left out of every batch. ``first_batch_after``: up
     to this time, out of the first batch, which has all commits that were there before the stream. None: nothing is.
 
     Times are those of incremental queries: of completion from table version 8 on, else requested.

@@ -147,5 +147,5 @@ def _query_id(batch: DataFrame) -> str | None:
 
 
 def _is_final(error: Exception) -> bool:
-    """Whether another attempt must end the same way."""
+    """True if another attempt must end the same way."""
     return isinstance(error, ConfigError) or (isinstance(error, HudiError) and isinstance(error, ValueError))

@@ -144,7 +144,7 @@ class _Planner:
             yield pa.record_batch({"piece": pa.array([piece], pa.binary())})
 
     def plan(self, names: list[str], number: int | None) -> ScanPlan | None:
-        """What the commits of these timeline files have written; None: nothing that the stream wants.
+        """Return what the commits of these timeline files have written; None: nothing that the stream wants.
 
         Raises:
             CheckpointError: the stream has missed commits.

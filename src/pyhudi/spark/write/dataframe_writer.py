@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, Operation
@@ -23,6 +23,7 @@ from pyhudi.services.inline_services import (
     after_deltacommit,
     check_inline,
     cluster_after_commit,
+    errors_after_commit,
     services_beside,
 )
 from pyhudi.services.upgrade.auto_upgrade import version_wanted
@@ -36,6 +37,7 @@ from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.spark.session import check_workers
 from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.write.delete_partition import delete_chosen_partitions
 from pyhudi.spark.write.overwrite_table import overwrite_table
 from pyhudi.spark.write.plans.bulk_insert_sort import check_sort_columns
 from pyhudi.spark.write.plans.file_group_plan import combines
@@ -49,7 +51,9 @@ from pyhudi.table.config.merge_settings import with_delete_marker
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.config.version_support import WRITABLE_VERSIONS
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.partition_ttl import PartitionTtl, TtlResult
 from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.write.planning.existing_files import check_not_bucketed, sample_keys
 from pyhudi.write.unsupported_options import check_unsupported_options
 from pyhudi.write.write_checks import check_partial, check_table_exists, check_writable, warn_of_old_partitions
@@ -151,6 +155,8 @@ def _run_with_services(job: WriteJob) -> WriteResult:
     after_commit(job.storage, job.opts, stats_reader)
     after_deltacommit(job.storage, job.opts, spark_runner(spark))
     cluster_after_commit(job.storage, job.opts, SparkClusteringRunner(spark))
+    if job.opts.get_typed(options.TTL_INLINE):
+        _expire_after_commit(job)
     return _with_record_index(job, result)
 
 
@@ -163,6 +169,41 @@ def _with_record_index(job: WriteJob, result: WriteResult) -> WriteResult:
         _log.warning("%s", text)
         return replace(result, warnings=(*result.warnings, text))
     return result
+
+
+def _expire_after_commit(job: WriteJob) -> None:
+    """Drop the partitions that have expired. The rows are committed, so an error is logged, unless
+    `hoodie.fail.writes.on.inline.table.service.exception` is set to true."""
+    with errors_after_commit("the deletion of expired partitions", job.opts):
+        delete_expired_partitions(job.df.sparkSession, TableMetaClient.open(job.storage, job.opts), job.opts)
+
+
+def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, given: Mapping[str, object]) -> TtlResult:
+    """Drop the partitions whose time to live is over, in one commit of the operation delete_partition.
+
+    Raises:
+        ConfigError: no time to live is set.
+        ConflictError: another writer was faster.
+        UnsupportedTableError: the table cannot be written, or has consistent hashing.
+    """
+    opts = client.config.validate_against(Options.parse(given))
+    ttl = PartitionTtl.of(opts)
+    pinned = PinnedTable.of(client)
+    found = ttl.expired(pinned)
+    if not found:
+        return TtlResult(reason=f"no partition has expired: {ttl}")
+    columns = table_schema(pinned)
+    assert columns is not None  # there are files
+    nothing = spark.createDataFrame([], spark_schema(columns.schema))
+    own = Options.parse({**opts, options.PARTITIONS_TO_DELETE.key: ",".join(found)})
+    job = _prepare(nothing, client.storage, client, own, Operation.DELETE_PARTITION)
+
+    def choose(table: PinnedTable, view: FileSystemView) -> Sequence[str]:
+        found[:] = ttl.expired_in(table, view)
+        return found
+
+    result = delete_chosen_partitions(job, choose)
+    return TtlResult(tuple(found), result.instant)
 
 
 def write_changes(

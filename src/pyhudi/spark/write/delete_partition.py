@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from pyhudi.config import options
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
@@ -24,14 +26,28 @@ def delete_partitions(job: WriteJob) -> WriteResult:
         UnsupportedTableError: the table has consistent hashing.
         ConflictError: another writer was faster.
     """
-    assert job.client is not None
-    check_not_consistent(job.storage, job.operation.value)
     wanted = job.opts.text(options.PARTITIONS_TO_DELETE)
     exact = [] if wanted else _partitions_of(job)
+    return delete_chosen_partitions(job, lambda _, view: match_partitions(wanted, view.partitions) if wanted else exact)
+
+
+def delete_chosen_partitions(
+    job: WriteJob, choose: Callable[[PinnedTable, FileSystemView], Sequence[str]]
+) -> WriteResult:
+    """Drop the partitions that ``choose`` names when it sees the table as it is when the write begins: whoever writes
+    to one of them later has a conflict with it.
+
+    Raises:
+        UnsupportedTableError: the table has consistent hashing.
+        ConflictError: another writer was faster.
+    """
+    assert job.client is not None
+    check_not_consistent(job.storage, job.operation.value)
     with job.transaction() as tx:
         tx.to_inflight(CommitMetadata(type_name(job.operation)))
-        view = FileSystemView.load(PinnedTable(job.storage, job.config, tx.active))
-        partitions = match_partitions(wanted, view.partitions) if wanted else exact
+        table = PinnedTable(job.storage, job.config, tx.active)
+        view = FileSystemView.load(table)
+        partitions = choose(table, view)
         slices = view.latest_slices()
         replaced = replaced_groups(slices, partitions)
         stats = WRITE_STAT_SCHEMA.empty_table()

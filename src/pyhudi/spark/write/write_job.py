@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:
-    """How the rows of an UPDATE, DELETE or MERGE differ from those of other writes (`pyhudi.spark.dml.changes`).
+    """Differences of the rows of an UPDATE, DELETE or MERGE from those of other writes (`pyhudi.spark.dml.changes`).
 
     Args:
         reads: What the statement has read.

@@ -170,10 +170,8 @@ def _change_times(storage: Storage, layout: Layout, timezone: str) -> dict[str, 
 
 def _record(active: ActiveTimeline, state: Instant, schema: str, changed: str | None) -> bytes:
     """The record of a state file."""
-    try:
+    with active.parsing(state):
         return _encoded(state, schema, changed, active.read(state))
-    except FormatError as e:
-        raise active.corrupt(state, e) from e
 
 
 def _encoded(state: Instant, schema: str, changed: str | None, data: bytes) -> bytes:

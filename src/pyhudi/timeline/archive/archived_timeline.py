@@ -300,7 +300,7 @@ def _unique(table: pa.Table) -> pa.Table:
 
 
 def _is_ascending(texts: pa.ChunkedArray) -> bool:
-    """Whether each text is greater than the one before. Chunks are not put together: they may be large."""
+    """True if each text is greater than the one before. Chunks are not put together: they may be large."""
     last: pa.Scalar | None = None
     for chunk in texts.chunks:
         if not len(chunk):

@@ -1,4 +1,4 @@
-"""What becomes of writes that change file groups of a pending clustering."""
+"""Rules for writes that change file groups of a pending clustering."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _REJECT, _ALLOW = "SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy"
 
 
 def allows_updates(opts: Options) -> bool:
-    """Whether such writes are let through (`hoodie.clustering.updates.strategy`): the clustering takes them in if it
-    begins later, and fails if it has begun.
+    """Return True if such writes are let through (`hoodie.clustering.updates.strategy`).
+
+    The clustering takes them in if it begins later, and fails if it has begun.
 
     Raises:
         InvalidOptionError: there is no such strategy.

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import FormatError
+from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
@@ -22,7 +22,6 @@ from pyhudi.transaction.commit_outcome import Conflicted
 
 GROUP_SCHEMA = REPLACED_SCHEMA
 """File groups: ``partition`` (relative path) and ``file_id``."""
-PENDING_SCHEMA = GROUP_SCHEMA.append(pa.field("instant", pa.string()))
 """File groups that a pending table service means to rewrite, and its instant."""
 
 
@@ -42,13 +41,13 @@ def _rewritten(metadata: CommitMetadata) -> pa.Table:
 
 
 def pending_clustering_groups(active: ActiveTimeline) -> pa.Table:
-    """File groups that a pending clustering plan means to rewrite (PENDING_SCHEMA)."""
+    """File groups that a pending clustering plan means to rewrite (GROUP_INSTANT_SCHEMA)."""
     plans = active.timeline.pending().of_actions(Action.CLUSTERING, Action.REPLACE_COMMIT)
     return _planned(active, plans, _clustering_groups)
 
 
 def pending_compaction_groups(active: ActiveTimeline) -> pa.Table:
-    """File groups that a pending compaction plan means to rewrite (PENDING_SCHEMA)."""
+    """File groups that a pending compaction plan means to rewrite (GROUP_INSTANT_SCHEMA)."""
     return _planned(active, active.timeline.pending().of_actions(Action.COMPACTION), _compaction_groups)
 
 
@@ -183,12 +182,10 @@ def _planned(active: ActiveTimeline, plans: Timeline, groups_of: Any) -> pa.Tabl
         data = active.read(requested)
         if not data:
             continue  # an old release's insert_overwrite announces itself with an empty file
-        try:
+        with active.parsing(requested):
             record = decode_record(instant.action, State.REQUESTED, data)
-        except FormatError as e:
-            raise active.corrupt(requested, e) from e
         rows += [{"partition": p, "file_id": f, "instant": instant.requested} for p, f in groups_of(record)]
-    return pa.Table.from_pylist(rows, schema=PENDING_SCHEMA)
+    return pa.Table.from_pylist(rows, schema=GROUP_INSTANT_SCHEMA)
 
 
 def _clustering_groups(record: dict[str, Any]) -> list[tuple[str, str]]:
@@ -210,7 +207,5 @@ def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
     data = active.read(requested)
     if not data:
         return False
-    try:
+    with active.parsing(requested):
         return decode_record(instant.action, State.REQUESTED, data)["clusteringPlan"] is not None
-    except FormatError as e:
-        raise active.corrupt(requested, e) from e

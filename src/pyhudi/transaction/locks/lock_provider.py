@@ -177,5 +177,5 @@ def new_owner() -> str:
 
 
 def has_several_writers(opts: Options) -> bool:
-    """Whether the options say that others write to the table at the same time."""
+    """True if the options say that others write to the table at the same time."""
     return opts.get_typed(options.CONCURRENCY_MODE) is not ConcurrencyMode.SINGLE_WRITER

@@ -112,7 +112,7 @@ def unplanned_paths(storage: Storage, version: int, plan: RollbackPlan) -> list[
     except CorruptInstantError:
         return []
     _, names = split_paths(paths)
-    own = paths if version >= 8 else paths.filter(pc.equal(parse_names(names)["kind"], BASE))
+    own = paths if version >= 8 else paths.filter(pc.not_equal(parse_names(names)["kind"], LOG))
     known = {path for files in planned_paths(plan).values() for path in files}
     return [path for path in own.to_pylist() if path not in known]
 

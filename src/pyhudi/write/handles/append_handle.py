@@ -72,14 +72,14 @@ class AppendHandle:
             files = writer.close()
         # of several files each gets the bounds of all
         bounds = None if recorder is None else recorder.finish()
-        by_slice = self._logs.named_by_slice
+        by_slice = self._logs.names_slice
         return [
             log_stat(
                 key.partition,
                 key.file_id,
                 file,
                 started=started,
-                previous=self._instant(key),
+                previous=(self._known(key, "base_instant") if by_slice else None) or self._instant(key),
                 base_name=base_name if by_slice else "",
                 log_names=[*slice_names, *(f.name for f in files[: i + 1])] if by_slice else [file.name],
                 bounds=bounds,

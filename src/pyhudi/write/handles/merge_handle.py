@@ -20,6 +20,7 @@ from pyhudi.schema.schema_evolution import conform
 from pyhudi.storage import join_path
 from pyhudi.timeline.markers import IOType
 from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout
+from pyhudi.write.handles.change_log import ChangeLog
 from pyhudi.write.rows.base_file_batches import BaseReader, open_base
 from pyhudi.write.rows.incoming_rows import GroupKey, GroupRows, deleted
 from pyhudi.write.write_context import TaskId, WriteContext
@@ -52,6 +53,7 @@ class MergeHandle:
         self._rules = MergeRules() if by_key else context.rules.present(self._plain)
         self._stamp = (COMMIT_TIME, COMMIT_SEQNO) if context.populate_meta_fields else ()
         self._updates = self._deletes = self._inserts = 0
+        self._log: ChangeLog | None = None
 
     def run(self, key: GroupKey, rows: GroupRows) -> Stat:
         """Merge one file group; ``rows`` stands at its first row and is left behind its last."""
@@ -70,6 +72,7 @@ class MergeHandle:
                 earlier=base.footer() if self._context.bloom is not None else None,
                 repeating=repeating,
             )
+            self._log = self._open_log(key)
             try:
                 for batch in self._merged(key, base.batches(self._schema, repeating), rows):
                     output.write(batch, old_keys=True)
@@ -79,8 +82,11 @@ class MergeHandle:
                     output.write(self._new_rows(batch))
             except BaseException:
                 output.abort()
+                if self._log is not None:
+                    self._log.abort()
                 raise
         summary = output.close()
+        change_files = self._finish_log(summary.num_rows)
         old_name = key.base_path.rpartition("/")[2]
         old_instant = parse_names(pa.array([old_name]))["instant"][0].as_py()
         return file_stat(
@@ -93,7 +99,35 @@ class MergeHandle:
             updates=self._updates,
             deletes=self._deletes,
             previous=(old_instant, old_name),
+            change_files=change_files,
         )
+
+    def _open_log(self, key: GroupKey) -> ChangeLog | None:
+        context = self._context
+        if context.changes is None:
+            return None
+        return ChangeLog(
+            context.storage,
+            context.changes,
+            context.schema,
+            partition=key.partition,
+            file_id=key.file_id,
+            instant=context.instant,
+            token=self._task.token,
+            attempt=context.attempt,
+        )
+
+    def _finish_log(self, num_rows: int) -> dict[str, int] | None:
+        """Close the change log, unless readers know from the counts alone what it would say: that all rows are new, or
+        that a delete left none."""
+        if self._log is None:
+            return None
+        all_new = not self._updates and not self._deletes and num_rows == self._inserts
+        all_deleted = self._context.hard_deletes and not num_rows and self._deletes
+        if all_new or all_deleted:
+            self._log.abort()
+            return None
+        return self._log.close()
 
     def _kept_as_dictionaries(self, base: BaseReader) -> frozenset[str]:
         """Columns whose values the merge only moves."""
@@ -124,11 +158,14 @@ class MergeHandle:
     def _apply(self, base: pa.RecordBatch, updates: pa.RecordBatch, positions: Index) -> pa.RecordBatch:
         changes = self._changes(updates)
         if (positions[1:] == positions[:-1]).any():
-            positions, record = np.unique(positions, return_inverse=True)
+            positions, first, record = np.unique(positions, return_index=True, return_inverse=True)
             changes = fold_record_versions(changes, record, self._rules)
+            updates = updates.take(pa.array(first))
         merged = merge_base(base, positions, changes, self._rules, stamp=self._stamp)
         self._updates += int(merged.changed.sum())
         self._deletes += int(merged.deleted.sum())
+        if self._log is not None:
+            self._log.add_merged(base, updates, positions, merged)
         return merged.rows
 
     def _changes(self, updates: pa.RecordBatch) -> RecordVersions:
@@ -148,7 +185,10 @@ class MergeHandle:
 
     def _new_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         self._inserts += rows.num_rows
-        return self._with_commit_time(rows)
+        new = self._with_commit_time(rows)
+        if self._log is not None:
+            self._log.add_inserts(new, rows.column(RECORD_KEY))
+        return new
 
     def _with_commit_time(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Incoming rows under the schema in which base rows are read."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from pyhudi.storage.spill_file import SpillFile
 
 Index = npt.NDArray[np.int64]
 
@@ -27,9 +28,7 @@ class SpillableRows:
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._size = 0
         self._batches: list[pa.RecordBatch] = []
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._writer: Any = None
-        self._source: Any = None
+        self._file: SpillFile | None = None
         self._ends: Index = np.zeros(0, dtype=np.int64)
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -45,11 +44,9 @@ class SpillableRows:
     def finish(self) -> None:
         """End appending; rows can be read only after it."""
         self._chunk()
-        if self._writer is not None:
-            self._writer.close()
-            self._source = pa.memory_map(self._path)
-            reader = pa.ipc.open_file(self._source)
-            self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        if self._file is not None:
+            self._file.finish()
+            self._batches = [self._file.batch(i) for i in range(self._file.num_batches)]
         self._ends = np.cumsum([batch.num_rows for batch in self._batches], dtype=np.int64)
 
     @property
@@ -85,24 +82,18 @@ class SpillableRows:
             elif mask.any():
                 yield batch.filter(pa.array(mask))
 
-    @property
-    def _path(self) -> str:
-        assert self._folder is not None
-        return f"{self._folder.name}/rows.arrow"
-
     def _chunk(self) -> None:
         if not self._waiting:
             return
         chunk = self._waiting[0] if len(self._waiting) == 1 else pa.concat_batches(self._waiting)
         self._waiting, self._waiting_rows = [], 0
-        if self._writer is None and self._size > self.memory_size:
-            self._folder = tempfile.TemporaryDirectory(prefix="pyhudi-held-")
-            self._writer = pa.ipc.new_file(self._path, chunk.schema)
+        if self._file is None and self._size > self.memory_size:
+            self._file = SpillFile()
             for earlier in self._batches:
-                self._writer.write_batch(earlier)
+                self._file.append(earlier)
             self._batches = []
-        if self._writer is not None:
-            self._writer.write_batch(chunk)
+        if self._file is not None:
+            self._file.append(chunk)
         else:
             self._batches.append(chunk)
 
@@ -113,9 +104,5 @@ class SpillableRows:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._batches = []
-        if self._source is not None:
-            self._source.close()
-        elif self._writer is not None:
-            self._writer.close()
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self._file is not None:
+            self._file.close()

@@ -12,7 +12,7 @@ from pyhudi.errors import QueryError, TransactionError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.writer.file_stats_reader import LOCAL
-from pyhudi.services.cleaning.clean_planner import pending_cleans, read_clean
+from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.services.cleaning.cleaner import clean
 from pyhudi.services.inline_services import after_commit, services_beside
 from pyhudi.storage import Storage
@@ -94,7 +94,7 @@ def test_the_timeline_says_what_was_done(mor: MorTable, version: int) -> None:
     active = mor.client.active_timeline()
     entry = active.timeline.find(instant, Action.CLEAN)
     assert entry is not None
-    record = read_clean(active, entry)
+    record = active.completed_record(entry)
     assert record["earliestCommitToRetain"] == plan.earliest_instant
     assert record["totalFilesDeleted"] == len(plan)
     assert {p: set(r["successDeleteFiles"]) for p, r in record["partitionMetadata"].items()} == {

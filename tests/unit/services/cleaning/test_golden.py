@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.format.file_names import parse_names
-from pyhudi.services.cleaning.clean_planner import pending_cleans, read_clean
+from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.storage import Storage, join_path
 from pyhudi.table.clean_plan import CleanPlan, clean_metadata
 from pyhudi.table.clean_policy import Retention, expired_files
@@ -89,7 +89,7 @@ def test_plans_and_results_are_written_as_they_are(client: TableMetaClient) -> N
         theirs = decode_record(Action.CLEAN, State.REQUESTED, data)
         ours = decode_record(Action.CLEAN, State.REQUESTED, plan.encode(version, _root(theirs)))
         assert ours == theirs
-        result = read_clean(active, clean)
+        result = active.completed_record(clean)
         content = clean_metadata(plan, clean.requested, result["timeTakenInMillis"], version, (), {})
         assert decode_record(Action.CLEAN, State.COMPLETED, content) == result
     assert not pending_cleans(active)

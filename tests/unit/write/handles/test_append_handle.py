@@ -27,10 +27,10 @@ from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import LocalStorage
+from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.markers import Markers
 from pyhudi.timeline.write_gate import WriteGate
-from pyhudi.transaction.conflicts.conflict_resolution import PENDING_SCHEMA
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.log_settings import LOG_SLICES_SCHEMA, LogSettings, appended_groups, log_slices
 from pyhudi.write.planning.small_files import SMALL_FILES_SCHEMA, Sizing, fillable_small_files, smallest_files
@@ -207,7 +207,7 @@ def test_slices_that_get_log_files(by_slice: bool) -> None:
 
     old, new = f".g_{FIRST}.log.1_0-0-0", f".g_{SECOND}.log.1_0-0-0"
     slices = pa.Table.from_pylist([one("p", "f"), one("p", "g", old, new), one("q", "g")], SLICE_SCHEMA)
-    pending = pa.Table.from_pylist([{"partition": "p", "file_id": "g", "instant": SECOND}], PENDING_SCHEMA)
+    pending = pa.Table.from_pylist([{"partition": "p", "file_id": "g", "instant": SECOND}], GROUP_INSTANT_SCHEMA)
     groups = pa.table({"partition": ["q", "p", "p"], "file_id": ["g", "g", "f"]})
     found = log_slices(groups, slices, pending, named_by_slice=by_slice).to_pylist()
     assert [(row["partition"], row["file_id"]) for row in found] == [("q", "g"), ("p", "g"), ("p", "f")]

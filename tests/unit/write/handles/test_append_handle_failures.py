@@ -19,12 +19,12 @@ from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action
 from pyhudi.timeline.instant_generator import MAX_CLOCK_SKEW
 from pyhudi.timeline.write_gate import WriteGate
-from pyhudi.transaction.conflicts.conflict_resolution import PENDING_SCHEMA
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.log_settings import LogSettings, log_slices
@@ -58,7 +58,7 @@ def update(storage: Storage, key: str, value: int, *, attempts: int = 1, late: b
         logs = LogSettings(
             LogSchema(avro, pa.schema([]), version),
             positions=version >= 8,
-            slices=log_slices(slices, slices, PENDING_SCHEMA.empty_table(), named_by_slice=version < 8),
+            slices=log_slices(slices, slices, GROUP_INSTANT_SCHEMA.empty_table(), named_by_slice=version < 8),
         )
         row: dict[str, Any] = {"id": key, "p": "x", "v": value, RECORD_KEY: key, PARTITION_PATH: "x", DELETE: False}
         row |= {FILE_ID: "f-0", BASE_PATH: slices["base_path"][0].as_py(), ROW: KEYS.index(key)}

@@ -47,7 +47,6 @@ _USE_INSTEAD = {
     "show_bootstrap_mapping": "bootstrapped tables are not read here",
     "show_bootstrap_partitions": "bootstrapped tables are not read here",
     "sync_validate": "compare the tables with queries",
-    "run_ttl": "find old partitions with show_metadata_table_partitions, and drop them with drop_partition",
     "run_rollback_inflight_tableservice": "run_compaction and run_clustering undo what was begun, and begin anew",
     "partition_bucket_index_manager": "the numbers of buckets of partitions are read, and changed by Apache Hudi alone",
     "export_instants": "HudiTable.history(archived=True) has the instants as an Arrow table, which can be written",

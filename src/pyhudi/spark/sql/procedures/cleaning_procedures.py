@@ -8,7 +8,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pyhudi.config import options
-from pyhudi.errors import FormatError
 from pyhudi.services.archival.table_archival import archive_table
 from pyhudi.services.cleaning.clean_planner import pending_cleans
 from pyhudi.services.cleaning.cleaner import Cleaner
@@ -64,10 +63,9 @@ def run_clean(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def _record(active: ActiveTimeline, instant: Instant, state: State) -> dict[str, Any]:
-    try:
-        return decode_record(Action.CLEAN, state, active.read_state(instant, state))
-    except FormatError as e:
-        raise active.corrupt(instant, e) from e
+    data = active.read_state(instant, state)
+    with active.parsing(active.in_state(instant, state) or instant):
+        return decode_record(Action.CLEAN, state, data)
 
 
 def _done(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:

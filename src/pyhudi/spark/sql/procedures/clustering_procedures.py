@@ -10,10 +10,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyhudi.config import options
-from pyhudi.errors import FormatError, QueryError
+from pyhudi.errors import QueryError
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.clustering_runner import run_pending
 from pyhudi.services.clustering.clustering_schedule import pending_plans, schedule
+from pyhudi.services.pending_plans import read_plans
 from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
@@ -111,11 +112,8 @@ def show_clustering(spark: SparkSession, arguments: Arguments) -> Rows:
 
 
 def _plan(active: ActiveTimeline, instant: Instant) -> ClusteringPlan:
-    data = active.read_state(instant, State.REQUESTED)
-    try:
-        return ClusteringPlan.decode(instant.action, instant.requested, instant.state, data)
-    except FormatError as e:
-        raise active.corrupt(instant, e) from e
+    (plan,) = read_plans(active, [instant], ClusteringPlan.decode)
+    return plan
 
 
 PROCEDURES: dict[str, Procedure] = {"run_clustering": run_clustering, "show_clustering": show_clustering}

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import InstantNotFoundError
-from pyhudi.services.rollback import rollback_record
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -175,7 +174,7 @@ def _undone(active: ActiveTimeline, instant: Instant) -> str | None:
     """What a rollback is of."""
     if instant.action != Action.ROLLBACK or not instant.is_completed:
         return None
-    return f"Rolled back: {', '.join(rollback_record(active, instant)['commitsRollback'])}"
+    return f"Rolled back: {', '.join(active.completed_record(instant)['commitsRollback'])}"
 
 
 def _history(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[Any, ...]]:

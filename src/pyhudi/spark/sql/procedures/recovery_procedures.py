@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.errors import InstantNotFoundError
 from pyhudi.services.restore import Restorer
-from pyhudi.services.rollback import roll_back, rollback_record
+from pyhudi.services.rollback import roll_back
 from pyhudi.services.savepoint import create_savepoint, delete_savepoint, list_savepoints
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
@@ -74,7 +74,7 @@ def _rollbacks(spark: SparkSession, arguments: Arguments) -> Iterator[tuple[Inst
     """The completed rollbacks of the active timeline with their records, newest first."""
     active = arguments.client(spark).active_timeline()
     for instant in reversed(list(active.timeline.completed().of_actions(Action.ROLLBACK))):
-        yield instant, rollback_record(active, instant)
+        yield instant, active.completed_record(instant)
 
 
 def show_rollbacks(spark: SparkSession, arguments: Arguments) -> Rows:

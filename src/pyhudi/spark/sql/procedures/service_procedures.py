@@ -1,8 +1,4 @@
-"""Procedures that change a table or run a service of it.
-
-A service that comes later (cleaning, archival, rollback, savepoints, restore) gets its procedure by one more function
-here: it opens the table by its arguments and calls the service.
-"""
+"""Procedures of compaction, and those that delete rows by partitions."""
 
 from __future__ import annotations
 
@@ -10,12 +6,14 @@ import time
 
 from pyspark.sql import SparkSession
 
+from pyhudi.config import options
 from pyhudi.errors import QueryError
 from pyhudi.services.compaction.compaction_plan import CompactionPlan
 from pyhudi.services.compaction.compaction_runner import run_pending
 from pyhudi.services.compaction.compaction_schedule import pending_plans, schedule
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+from pyhudi.spark.write.dataframe_writer import delete_expired_partitions
 from pyhudi.timeline.action_metadata import decode_record
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.instant import Action, State
@@ -92,9 +90,19 @@ def truncate_table(spark: SparkSession, arguments: Arguments) -> Rows:
     return [("Success", int((time.monotonic() - begun) * 1000))]
 
 
+_TTL = {"ttl_policy": options.TTL_STRATEGY.key, "retain_days": options.TTL_DAYS.key}
+
+
+def run_ttl(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Drop the partitions whose time to live is over."""
+    client, opts = arguments.opened(spark, arguments.given(_TTL))
+    return [(path,) for path in delete_expired_partitions(spark, client, opts).partitions]
+
+
 PROCEDURES: dict[str, Procedure] = {
     "run_compaction": run_compaction,
     "show_compaction": show_compaction,
+    "run_ttl": run_ttl,
     "drop_partition": drop_partition,
     "truncate_table": truncate_table,
 }

@@ -160,7 +160,13 @@ def plan_buckets(job: WriteJob, active: ActiveTimeline | None, metadata_partitio
         if job.config.table_type is TableType.MERGE_ON_READ:
             # of the same moment as the slices: a compaction that has completed since is in neither
             pending = pending_compaction_groups(active)
-            logs = log_slices(written, written, pending, named_by_slice=job.config.version < 8)
+            logs = log_slices(
+                written,
+                written,
+                pending,
+                named_by_slice=job.config.version < 8,
+                with_names=job.config.cdc_enabled,
+            )
     cached, indexed = Cached(), RECORD_INDEX in metadata_partitions
     if indexed and _deletes_for_certain(job):
         job = replace(job, df=cached.add(job.df))  # the index has to learn the keys of the very same rows

@@ -37,13 +37,13 @@ from pyhudi.spark.write.plans.write_plan import most_tasks
 from pyhudi.spark.write.row_changes import keyed_changes, placed_changes
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_system_view import SLICE_SCHEMA
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
 from pyhudi.transaction.conflicts.conflict_resolution import (
-    PENDING_SCHEMA,
     pending_clustering_groups,
     pending_compaction_groups,
 )
@@ -149,7 +149,7 @@ def plan_file_groups(
         ConflictError: a file group to be changed waits for its clustering.
         UnsupportedTableError: a file group of a copy-on-write table has log files.
     """
-    slices, clustering, compaction = SLICE_SCHEMA.empty_table(), *2 * [PENDING_SCHEMA.empty_table()]
+    slices, clustering, compaction = SLICE_SCHEMA.empty_table(), *2 * [GROUP_INSTANT_SCHEMA.empty_table()]
     merge_on_read = job.config.table_type is TableType.MERGE_ON_READ
     logged = LogContents()
     basis = PlanBasis.of(None if active is None else active.timeline)
@@ -188,7 +188,13 @@ def plan_file_groups(
                 lookup = PartitionLookup(bases, small, files, record_size, ratio, dedupes)
                 logs = LOG_SLICES_SCHEMA.empty_table()
                 if merge_on_read:
-                    logs = log_slices(bases, slices, compaction, named_by_slice=job.config.version < 8)
+                    logs = log_slices(
+                        bases,
+                        slices,
+                        compaction,
+                        named_by_slice=job.config.version < 8,
+                        with_names=job.config.cdc_enabled,
+                    )
                 return PartitionUpsertPlan(job, rows, partitions, lookup, slices, logs, basis, cached)
         placed = job.changes is not None and job.changes.placed
         if placed:
@@ -202,7 +208,13 @@ def plan_file_groups(
         logs = LOG_SLICES_SCHEMA.empty_table()
         if merge_on_read:
             by_slice = job.config.version < 8
-            logs = log_slices(appended_groups(workload), slices, compaction, named_by_slice=by_slice)
+            logs = log_slices(
+                appended_groups(workload),
+                slices,
+                compaction,
+                named_by_slice=by_slice,
+                with_names=job.config.cdc_enabled,
+            )
         by_key = placed or records is not None  # file groups are known, not rows in them
         return FileGroupPlan(job, rows, workload, slices, logs, basis, cached, records, by_key)
     except BaseException:

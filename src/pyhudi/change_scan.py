@@ -1,0 +1,74 @@
+"""Change data queries on a table: lazy, and returned as Spark or Arrow data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.config import Options
+from pyhudi.read.changes.change_plan import CHANGES_SCHEMA, ChangePlan, plan_changes
+from pyhudi.read.changes.change_reader import ChangeReader
+from pyhudi.read.query import Query
+from pyhudi.read.query_instants import QueryTime
+from pyhudi.table.pinned_table import PinnedTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeScan:
+    """Query of the changes of a range of commits, lazy and immutable. Every call plans it on the table as it is then.
+
+    Rows have the columns ``op`` (``i``, ``u``, ``d``), ``ts_ms`` (the instant of the commit), ``before`` and ``after``
+    (the record as JSON, null where there is none). Created by :meth:`pyhudi.HudiTable.changes`.
+    """
+
+    now: Callable[[], PinnedTable] = field(repr=False)
+    settings: Options = field(repr=False)
+    begin: QueryTime
+    end: QueryTime | None = None
+
+    def plan(self) -> ChangePlan:
+        """Plan the query without reading data.
+
+        Returns:
+            The plan: one task for each file group that a commit changed.
+
+        Raises:
+            QueryError: The table logs no changes, or files of the range are gone.
+        """
+        return self._plan(self.now())
+
+    def _plan(self, now: PinnedTable) -> ChangePlan:
+        query = replace(Query.of(now.config, begin=self.begin, end=self.end), changes=True)
+        return plan_changes(now, query, self.settings)
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        """Return the changes as a DataFrame, which Spark reads lazily.
+
+        Args:
+            spark: Session to read with.
+        """
+        from pyhudi.spark.read.change_frame import change_frame
+
+        return change_frame(spark, self.plan())
+
+    def to_arrow(self) -> pa.Table:
+        """Return all changes as an Arrow table in memory, in the order of the commits."""
+        return self.to_batches().read_all()
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """Return the changes as a stream of Arrow batches, in the order of the commits."""
+        plan = self.plan()
+        return pa.RecordBatchReader.from_batches(CHANGES_SCHEMA, _batches(plan))
+
+
+def _batches(plan: ChangePlan) -> Iterator[pa.RecordBatch]:
+    reader = ChangeReader.of(plan)
+    for start in range(plan.tasks.num_rows):
+        for task in plan.tasks.slice(start, 1).to_pylist():
+            yield from reader.read(task)

@@ -1,0 +1,127 @@
+"""How a commit tells its changes of a file group: by a change log, or by its data files (Apache Hudi's
+``HoodieCDCInferenceCase``)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import QueryError
+from pyhudi.format.file_names import split_paths
+from pyhudi.timeline.commit_metadata import CommitMetadata
+
+NO_DATA = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "INDEX", "ALTER_SCHEMA"})
+"""Operation types that change no record."""
+
+CHANGED_FILES = pa.schema(
+    [
+        ("instant", pa.string()),
+        ("case", pa.string()),
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("paths", pa.list_(pa.string())),
+        ("written", pa.string()),
+    ]
+)
+"""One row for each file group that a commit changed. ``paths``: the change log, or the log files that were written;
+``written``: the base file that was written."""
+
+
+class ChangeCase(StrEnum):
+    """What tells the changes."""
+
+    AS_IS = "AS_IS"
+    BASE_FILE_INSERT = "BASE_FILE_INSERT"
+    BASE_FILE_DELETE = "BASE_FILE_DELETE"
+    LOG_FILE = "LOG_FILE"
+    REPLACE_COMMIT = "REPLACE_COMMIT"
+
+
+def changed_files(instant: str, metadata: CommitMetadata) -> pa.Table:
+    """Return the file groups that a commit changed (CHANGED_FILES).
+
+    Raises:
+        QueryError: it rewrote a base file and logged no changes.
+    """
+    if metadata.operation in NO_DATA:
+        return CHANGED_FILES.empty_table()
+    stats = metadata.stats.filter(pc.is_valid(metadata.stats["path"])).combine_chunks()
+    names = split_paths(stats["path"])[1]
+    is_log = _flat(pc.starts_with(names, "."))
+    logged = _flat(pc.fill_null(pc.greater(pc.list_value_length(_change_paths(stats)), 0), False))
+    counts = {n: pc.fill_null(_flat(stats[n]), 0) for n in ("numWrites", "numInserts", "numUpdateWrites", "numDeletes")}
+    kept = pc.equal(pc.add(counts["numUpdateWrites"], counts["numDeletes"]), 0)
+    all_new = pc.and_(kept, pc.equal(counts["numWrites"], counts["numInserts"]))
+    all_deleted = pc.and_(pc.equal(counts["numWrites"], 0), pc.greater(counts["numDeletes"], 0))
+    if metadata.operation != "DELETE":
+        all_deleted = pc.and_(all_deleted, False)
+    case = pc.case_when(
+        pc.make_struct(logged, is_log, all_deleted, all_new),
+        *(pa.scalar(str(c)) for c in (ChangeCase.AS_IS, ChangeCase.LOG_FILE)),
+        *(pa.scalar(str(c)) for c in (ChangeCase.BASE_FILE_DELETE, ChangeCase.BASE_FILE_INSERT)),
+    )
+    unknown = stats["path"].filter(pc.is_null(case))
+    if len(unknown):
+        raise QueryError(
+            f"the commit {instant} rewrote {unknown[0].as_py()!r} without logging its changes: the table's logging was "
+            "not on then, or its writer logs none. Begin after this commit"
+        )
+    written = pc.if_else(is_log, pa.scalar(None, pa.string()), _flat(stats["path"]))
+    own = _flat(stats["path"])
+    single = pa.ListArray.from_arrays(pa.array(range(len(own) + 1), pa.int32()), own)
+    paths = pc.if_else(is_log, single, _change_paths(stats))
+    instants = pa.repeat(instant, stats.num_rows)
+    columns = [instants, case, _flat(stats["partitionPath"]), _flat(stats["fileId"]), paths, written]
+    table = pa.Table.from_arrays(columns, schema=CHANGED_FILES)
+    return pa.concat_tables([_one_for_each_group(_with_data(table, stats, is_log)), _replaced(instant, metadata)])
+
+
+def _change_paths(stats: pa.Table) -> pa.ListArray:
+    found = _flat(stats["cdcStats"]).cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.int64())])))
+    lengths = pc.fill_null(pc.list_value_length(found), 0)
+    offsets = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int32()), lengths.cast(pa.int32())]))
+    return pa.ListArray.from_arrays(offsets, pc.struct_field(found.flatten(), "key"))
+
+
+def _with_data(table: pa.Table, stats: pa.Table, is_log: pa.Array) -> pa.Table:
+    """Without log files that are none, as their writers had nothing to write."""
+    size = pc.fill_null(_flat(stats["fileSizeInBytes"]), 0)
+    rows = pc.add(pc.fill_null(_flat(stats["numWrites"]), 0), pc.fill_null(_flat(stats["numDeletes"]), 0))
+    return table.filter(pc.or_(pc.invert(is_log), pc.greater(pc.add(size, rows), 0)))
+
+
+def _one_for_each_group(table: pa.Table) -> pa.Table:
+    """Several log files of a file group are one change."""
+    logs = table.filter(pc.equal(table["case"], ChangeCase.LOG_FILE))
+    if not logs.num_rows:
+        return table
+    flat = logs.select(["instant", "case", "partition", "file_id"]).append_column(
+        "path", pc.list_flatten(logs["paths"])
+    )
+    keys = ["instant", "case", "partition", "file_id"]
+    joined = flat.group_by(keys, use_threads=False).aggregate([("path", "list")])
+    columns = [*(joined[key] for key in keys), joined["path_list"], pa.nulls(joined.num_rows, pa.string())]
+    others = table.filter(pc.not_equal(table["case"], ChangeCase.LOG_FILE))
+    return pa.concat_tables([others, pa.Table.from_arrays(columns, schema=CHANGED_FILES)])
+
+
+def _replaced(instant: str, metadata: CommitMetadata) -> pa.Table:
+    if metadata.replaced is None:
+        return CHANGED_FILES.empty_table()
+    gone = metadata.replaced.filter(pc.is_valid(metadata.replaced["file_id"]))
+    count = gone.num_rows
+    columns = [
+        pa.repeat(instant, count),
+        pa.repeat(str(ChangeCase.REPLACE_COMMIT), count),
+        gone["partition"],
+        gone["file_id"],
+        pa.array([[]] * count, pa.list_(pa.string())),
+        pa.nulls(count, pa.string()),
+    ]
+    return pa.Table.from_arrays(columns, schema=CHANGED_FILES)
+
+
+def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

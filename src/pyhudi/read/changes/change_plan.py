@@ -1,0 +1,256 @@
+"""Plans of change data queries: for each commit and file group, which files tell its changes, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options
+from pyhudi.config.enums import CdcMode
+from pyhudi.errors import QueryError
+from pyhudi.format.file_names import BASE, CDC, LOG
+from pyhudi.keygen.partition_path_values import partition_fields
+from pyhudi.read.changes.change_cases import ChangeCase, changed_files
+from pyhudi.read.execute.merged_reader import ColumnNamesByInstant, slice_context
+from pyhudi.read.incremental_query import data_writes
+from pyhudi.read.pruning.partition_pruning import by_partition, path_values, told_by_paths
+from pyhudi.read.query import Query
+from pyhudi.read.schema.column_renames import SchemaHistory
+from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.read.table_files import TableFiles
+from pyhudi.read.time_travel import retained_from
+from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.schema.table_types import as_nullable
+from pyhudi.table.view.file_group_keys import group_keys
+from pyhudi.table.view.file_system_view import FileSystemView
+
+if TYPE_CHECKING:
+    from pyhudi.merge.file_group_reader import SliceContext
+    from pyhudi.read.written_files import Write
+    from pyhudi.table.pinned_table import PinnedTable
+
+CHANGES_SCHEMA = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
+"""Rows of a change data query: ``i``, ``u`` or ``d``; the commit's instant; the record before and after as JSON."""
+
+_SLICE = pa.struct(
+    [
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("base_instant", pa.string()),
+        ("base_path", pa.string()),
+        ("base_size", pa.int64()),
+        ("log_paths", pa.list_(pa.string())),
+        ("log_sizes", pa.list_(pa.int64())),
+    ]
+)
+_BEFORE = (ChangeCase.BASE_FILE_DELETE, ChangeCase.REPLACE_COMMIT, ChangeCase.LOG_FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """Plan of a change data query.
+
+    ``tasks``: one row for each file group that a commit changed, the columns of CHANGED_FILES and the file slices
+    ``before`` and ``after`` the commit, where they are read. ``reading``: how slices are read. ``images``: the columns
+    of images that are made from slices. ``values``: partition path → values of columns that files do not hold.
+    ``by_completion``: slices are chosen by completion times, else blocks in them are by requested ones.
+    """
+
+    tasks: pa.Table
+    mode: CdcMode
+    reading: SliceContext
+    images: tuple[str, ...]
+    values: dict[str, dict[str, Any]]
+    by_completion: bool
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return CHANGES_SCHEMA
+
+    def explain(self) -> str:
+        """Describe in a few lines of text what is read."""
+        counts = pc.value_counts(self.tasks["case"]).to_pylist()
+        return "\n".join(f"{count['values']:<18}{count['counts']}" for count in counts) or "no changes"
+
+
+def plan_changes(table: PinnedTable, query: Query, opts: Options | None = None) -> ChangePlan:
+    """Work out which files tell the changes of a range of commits; ``opts`` are those of the read.
+
+    Raises:
+        QueryError: the table logs no changes, files of the range are gone, or a commit of it has logged none.
+    """
+    opts = opts or Options.parse({})
+    config = table.config
+    if not config.cdc_enabled:
+        raise QueryError(
+            "the table logs no changes (hoodie.table.cdc.enabled=false), so a change data query cannot be answered; "
+            "leave out hoodie.datasource.query.incremental.format for the latest state of changed records"
+        )
+    if query.path_glob or query.sql_filters:
+        raise QueryError("a change data query takes neither a path glob nor filters in SQL; filter its rows instead")
+    writes = sorted(data_writes(table, query), key=lambda write: write.time)
+    found = [changed_files(write.requested, write.read()) for write in writes]
+    tasks = pa.concat_tables([_within(files, query) for files in found]) if found else None
+    schema = table_schema(table, None)
+    columns = pa.schema([]) if schema is None else as_nullable(schema.schema)
+    history = None
+    if schema is not None and schema.has_history:
+        history = SchemaHistory.load(table.storage, table.active.layout)
+    hidden = tuple(
+        f.name for f in partition_fields(config) if config.drop_partition_columns and f.name in columns.names
+    )
+    context = slice_context(
+        table,
+        columns,
+        path_columns=hidden,
+        renamed=None if history is None else ColumnNamesByInstant(history, tuple(columns.names), None),
+        opts=opts,
+    )
+    plan = ChangePlan(
+        _NO_TASKS,
+        config.cdc_mode,
+        context,
+        tuple(name for name in columns.names if not is_meta_column(name)),
+        {},
+        query.by_completion,
+    )
+    if tasks is None or not tasks.num_rows:
+        return plan
+    values = path_values(config, columns, pc.unique(tasks["partition"]).to_pylist())
+    told = by_partition(values, dict(told_by_paths(config, columns, values, hidden)))
+    _check_keys(plan, tasks, populated=config.populate_meta_fields)
+    return replace(plan, tasks=_with_slices(table, plan, tasks, writes, opts), values=told)
+
+
+def _within(files: pa.Table, query: Query) -> pa.Table:
+    if not query.subpath:
+        return files
+    return files.filter(pc.starts_with(pc.binary_join_element_wise(files["partition"], "", "/"), query.subpath + "/"))
+
+
+def _check_keys(plan: ChangePlan, tasks: pa.Table, *, populated: bool) -> None:
+    cases = set(pc.unique(tasks["case"]).to_pylist())
+    by_key = ChangeCase.LOG_FILE in cases or (ChangeCase.AS_IS in cases and plan.mode is not CdcMode.DATA_BEFORE_AFTER)
+    if by_key and not populated:
+        raise QueryError(
+            "these changes are told by record keys, which the table's files do not have "
+            "(hoodie.populate.meta.fields=false)"
+        )
+
+
+# --- the slices before and after a commit ----------------------------------------------------------------------------
+
+_NO_TASKS = pa.schema(
+    [
+        ("instant", pa.string()),
+        ("case", pa.string()),
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("paths", pa.list_(pa.string())),
+        ("written", pa.string()),
+        ("before", _SLICE),
+        ("after", _SLICE),
+        ("earlier", pa.string()),
+    ]
+).empty_table()
+
+
+def _with_slices(table: PinnedTable, plan: ChangePlan, tasks: pa.Table, writes: list[Write], opts: Options) -> pa.Table:
+    partitions = sorted(pc.unique(tasks["partition"]).to_pylist())
+    files = TableFiles(table, opts, (BASE, LOG, CDC))
+    view = FileSystemView.load(table, partitions=partitions, lister=files.list)
+    _check_there(tasks, view.files["path"])
+    parts = []
+    for write in writes:
+        mine = tasks.filter(pc.equal(tasks["instant"], write.requested))
+        if not mine.num_rows:
+            continue
+        needs_before, needs_after = _needs(plan, mine)
+        if pc.any(needs_before).as_py() and (kept := retained_from(table.active, write.requested)) is not None:
+            raise _gone(write.requested, f"the cleaner has removed files from before {kept}")
+        earlier, now = _just_before(write.time), write.time
+        key = "completed_by" if plan.by_completion else "as_of"
+        before = _slices(view, mine, needs_before, {key: earlier})
+        after = _slices(view, mine, needs_after, {key: now})
+        after = pc.if_else(_flat(pc.is_valid(mine["written"])), _written(mine), after)
+        parts.append(
+            mine.append_column("before", before)
+            .append_column("after", after)
+            .append_column("earlier", pa.repeat(earlier, mine.num_rows))
+        )
+    return pa.concat_tables(parts).combine_chunks() if parts else _NO_TASKS
+
+
+def _needs(plan: ChangePlan, tasks: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """Which tasks read the slice before, and the one after, of those that are not written by the commit itself."""
+    before = [*_BEFORE, *([ChangeCase.AS_IS] if plan.mode is CdcMode.OP_KEY_ONLY else [])]
+    return (
+        pc.is_in(tasks["case"], value_set=pa.array([str(case) for case in before])),
+        pc.equal(tasks["case"], ChangeCase.LOG_FILE),
+    )
+
+
+def _slices(view: FileSystemView, tasks: pa.Table, wanted: pa.Array, cut: dict[str, str]) -> pa.Array:
+    """The slice of each task's file group at a time, null where it is not wanted or there was none."""
+    if not pc.any(wanted).as_py():
+        return pa.nulls(tasks.num_rows, _SLICE)
+    slices = view.latest_slices(**cut).select([field.name for field in _SLICE]).combine_chunks()
+    at = pc.index_in(group_keys(tasks), value_set=group_keys(slices))
+    at = pc.if_else(wanted, at, pa.scalar(None, pa.int32()))
+    whole = slices.to_struct_array()
+    whole = (whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole).cast(_SLICE)
+    at = at.combine_chunks() if isinstance(at, pa.ChunkedArray) else at
+    return whole.take(at)
+
+
+def _written(tasks: pa.Table) -> pa.Array:
+    """The base file that each task's commit has written, as a slice."""
+    none = pa.array([[]] * tasks.num_rows, pa.list_(pa.string()))
+    sizes = pa.array([[]] * tasks.num_rows, pa.list_(pa.int64()))
+    columns = [tasks[name].combine_chunks() for name in ("partition", "file_id", "instant", "written")]
+    return pa.StructArray.from_arrays(
+        [*columns, pa.nulls(tasks.num_rows, pa.int64()), none, sizes], fields=list(_SLICE)
+    )
+
+
+def _check_there(tasks: pa.Table, present: pa.ChunkedArray) -> None:
+    """Refuse a range whose files are gone."""
+    plain = tasks.filter(pc.not_equal(tasks["case"], ChangeCase.BASE_FILE_DELETE))
+    wanted = pa.table(
+        {
+            "instant": pa.concat_arrays([_own(plain), _listed(plain)]),
+            "path": pa.concat_arrays([_flat(plain["written"]), _flat(pc.list_flatten(plain["paths"]))]),
+        }
+    )
+    lost = wanted.filter(pc.and_(pc.is_valid(wanted["path"]), pc.invert(pc.is_in(wanted["path"], value_set=present))))
+    if lost.num_rows:
+        one = lost.slice(0, 1).to_pylist()[0]
+        raise _gone(one["instant"], f"{lost.num_rows} files of the range have been removed, among them {one['path']!r}")
+
+
+def _own(tasks: pa.Table) -> pa.Array:
+    return _flat(tasks["instant"])
+
+
+def _listed(tasks: pa.Table) -> pa.Array:
+    return _own(tasks).take(_flat(pc.list_parent_indices(tasks["paths"])))
+
+
+def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _gone(instant: str, why: str) -> QueryError:
+    return QueryError(
+        f"the changes of the commit {instant} cannot be told any more: {why}. Begin later, or keep more with "
+        "hoodie.clean.commits.retained"
+    )
+
+
+def _just_before(time: str) -> str:
+    """The last time of the same length before a time, which is made of digits."""
+    return str(int(time) - 1).zfill(len(time))

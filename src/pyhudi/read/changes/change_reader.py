@@ -1,0 +1,172 @@
+"""Reads the tasks of a change data query into rows: operation, commit, and the record before and after as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config.enums import CdcMode
+from pyhudi.errors import NotFoundError, QueryError
+from pyhudi.format.log import DATA_BLOCKS, BlockType, LogBlock, decode_deletes, decode_records
+from pyhudi.format.log.change_schema import DELETE, INSERT, UPDATE
+from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
+from pyhudi.merge.logs.log_file_pool import LogFiles
+from pyhudi.read.changes.change_cases import ChangeCase
+from pyhudi.read.changes.change_plan import CHANGES_SCHEMA, ChangePlan
+from pyhudi.read.changes.json_text import json_objects
+from pyhudi.schema.meta_fields import RECORD_KEY
+
+Task = Mapping[str, Any]
+"""A row of the tasks of a plan."""
+
+_IMAGES = pa.schema([("key", pa.string()), ("image", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeReader:
+    """Reads the changes of a file group in a commit; pickles, so that it can go to executors.
+
+    Batch by batch, where the change log or one data file tells all. Where changes are told by keys, the images of the
+    records of one log block (of one commit's log files) are in memory at a time.
+    """
+
+    mode: CdcMode
+    reading: SliceContext
+    images: tuple[str, ...]
+    values: Mapping[str, Mapping[str, Any]]
+    by_completion: bool
+
+    @classmethod
+    def of(cls, plan: ChangePlan) -> ChangeReader:
+        """The reader for the tasks of a plan."""
+        return cls(plan.mode, plan.reading, plan.images, plan.values, plan.by_completion)
+
+    def read(self, task: Task) -> Iterator[pa.RecordBatch]:
+        """The changes (CHANGES_SCHEMA) of one task.
+
+        Raises:
+            QueryError: a file is gone.
+            FormatError: a file is damaged.
+        """
+        try:
+            yield from self._read(task)
+        except NotFoundError as e:
+            raise QueryError(
+                f"a file of the commit {task['instant']} is gone: a cleaner has removed it since the query was "
+                "planned. Plan again, or keep more versions (hoodie.clean.commits.retained)"
+            ) from e
+
+    def _read(self, task: Task) -> Iterator[pa.RecordBatch]:
+        instant, case = task["instant"], ChangeCase(task["case"])
+        if case is ChangeCase.BASE_FILE_INSERT:
+            yield from (_rows(INSERT, instant, None, image) for _, image in self._slice(task["after"], instant))
+        elif case in (ChangeCase.BASE_FILE_DELETE, ChangeCase.REPLACE_COMMIT):
+            yield from (
+                _rows(DELETE, instant, image, None) for _, image in self._slice(task["before"], task["earlier"])
+            )
+        elif case is ChangeCase.AS_IS:
+            with LogFiles(self.reading.storage) as logs:
+                for block in logs.blocks(task["paths"]):
+                    yield from self._logged(task, block)
+        else:
+            yield from self._compared(task, self._changed_keys(task))
+
+    def _logged(self, task: Task, block: LogBlock) -> Iterator[pa.RecordBatch]:
+        """The changes of a block of a change log."""
+        changes = decode_records(block).combine_chunks()
+        if not changes.num_rows:
+            return
+        if self.mode is CdcMode.DATA_BEFORE_AFTER:
+            before, after = (json_objects(_flat(changes[name])) for name in ("before", "after"))
+            yield _rows(_flat(changes["op"]), task["instant"], before, after)
+            return
+        keys = _flat(changes["record_key"])
+        after = self._images(task["after"], task["instant"], keys)
+        if self.mode is CdcMode.DATA_BEFORE:
+            before = json_objects(_flat(changes["before"]))
+        else:
+            before = self._images(task["before"], task["earlier"], keys)
+        yield _rows(_flat(changes["op"]), task["instant"], before, after)
+
+    def _changed_keys(self, task: Task) -> pa.Array:
+        """The keys of all records and deletes that a commit has appended to log files."""
+        found: list[pa.ChunkedArray] = []
+        with LogFiles(self.reading.storage) as logs:
+            for block in logs.blocks(task["paths"]):
+                if block.instant != task["instant"]:
+                    continue
+                if block.type is BlockType.DELETE:
+                    found.append(decode_deletes(block, pa.schema([]))[RECORD_KEY])
+                elif block.type in DATA_BLOCKS:
+                    found.append(decode_records(block, columns=[RECORD_KEY])[RECORD_KEY])
+        chunks = [chunk.cast(pa.string()) for keys in found for chunk in keys.chunks]
+        return pc.unique(pa.chunked_array(chunks, pa.string()))
+
+    def _compared(self, task: Task, keys: pa.Array) -> Iterator[pa.RecordBatch]:
+        """The changes of records that may have changed: their images before and after, where these differ."""
+        before = self._images(task["before"], task["earlier"], keys)
+        after = self._images(task["after"], task["instant"], keys)
+        had, has = pc.is_valid(before), pc.is_valid(after)
+        op = pc.case_when(
+            pc.make_struct(pc.and_(had, has), had, has), pa.scalar(UPDATE), pa.scalar(DELETE), pa.scalar(INSERT)
+        )
+        same = pc.fill_null(pc.equal(before, after), False)
+        changed = pc.and_(pc.is_valid(op), pc.invert(same))
+        yield _rows(op.filter(changed), task["instant"], before.filter(changed), after.filter(changed))
+
+    def _images(self, file_slice: Task | None, latest: str, keys: pa.Array) -> pa.Array:
+        """The images of the records with these keys in a slice, null where it has none."""
+        parts = [
+            pa.RecordBatch.from_arrays([key, image], schema=_IMAGES)
+            for key, image in self._slice(file_slice, latest, keys)
+        ]
+        found = pa.Table.from_batches(parts, _IMAGES).combine_chunks()
+        at = pc.index_in(keys, value_set=_flat(found["key"]))
+        return _flat(found["image"]).take(at)
+
+    def _slice(
+        self, file_slice: Task | None, latest: str, keys: pa.Array | None = None
+    ) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """Keys and images of the records of a slice, or of those with these keys. ``latest``: the requested time up to
+        which log blocks count where only their instants tell."""
+        if file_slice is None:
+            return
+        context = replace(self.reading, columns=self._columns)
+        if not self.by_completion:
+            context = replace(context, view=replace(context.view, latest=latest))
+        where = FileSlice.of(file_slice, self.values.get(file_slice["partition"], {}))
+        for batch in read_slice(context, where):
+            if keys is not None:
+                batch = batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=keys))
+            if batch.num_rows:
+                image = batch.select([name for name in self.images if name in batch.schema.names])
+                key = (
+                    batch.column(RECORD_KEY) if RECORD_KEY in batch.schema.names else pa.nulls(len(batch), pa.string())
+                )
+                yield key.cast(pa.string()), json_objects(image.to_struct_array())
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        keyed = (RECORD_KEY,) if RECORD_KEY in self.reading.schema.names else ()
+        return (*keyed, *self.images)
+
+
+def _rows(op: pa.Array | str, instant: str, before: pa.Array | None, after: pa.Array | None) -> pa.RecordBatch:
+    known = before if before is not None else after
+    assert known is not None
+    count = len(known)
+    columns = [
+        pa.repeat(op, count) if isinstance(op, str) else op,
+        pa.repeat(instant, count),
+        pa.nulls(count, pa.string()) if before is None else before,
+        pa.nulls(count, pa.string()) if after is None else after,
+    ]
+    return pa.RecordBatch.from_arrays([column.cast(pa.string()) for column in columns], schema=CHANGES_SCHEMA)
+
+
+def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,46 @@
+"""A plan of a change data query as a Spark DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.read.changes.change_plan import ChangePlan
+from pyhudi.read.changes.change_reader import ChangeReader
+from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.slice_tasks import parallelism
+from pyhudi.spark.spark_types import spark_schema
+
+_TASKS_PER_CORE = 4
+"""Pieces for each core, so that cores which are done sooner take more."""
+
+
+def change_frame(spark: SparkSession, plan: ChangePlan) -> DataFrame:
+    """Return the changes of a plan: columns op, ts_ms, before, after."""
+    schema = spark_schema(plan.output_schema)
+    count = min(plan.tasks.num_rows, parallelism(spark) * _TASKS_PER_CORE)
+    if not count:
+        return spark.createDataFrame([], schema)
+    # neighbours are of one commit: dealt out in turns they make pieces that are alike
+    pieces = tuple(_packed(plan.tasks.take(pa.array(range(i, plan.tasks.num_rows, count)))) for i in range(count))
+    reader = ChangeReader.of(plan)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                with pa.ipc.open_stream(pieces[number]) as stream:
+                    tasks = stream.read_all().to_pylist()
+                for task in tasks:
+                    yield from reader.read(task)
+
+    return spark.range(0, count, 1, count).mapInArrow(run, schema)
+
+
+def _packed(tasks: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, tasks.schema) as stream:
+        stream.write_table(tasks)
+    return bytes(sink.getvalue())

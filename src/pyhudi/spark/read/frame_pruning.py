@@ -1,0 +1,89 @@
+"""Filters of loaded DataFrames reach the indexes of the table: ``spark.read.format("hudi").load(path).where(…)``.
+
+A DataFrame that was loaded remembers the table, as it was then, and the query. A condition on it plans the query again,
+without the partitions and files that cannot meet the condition, and Spark is told the names of the files that are left,
+by its hidden column ``_metadata``: it does not open the others. The DataFrame keeps its columns, so that those of the
+DataFrame before (``df.where(…).select(df.id)``) mean the same, and Spark applies the condition itself as ever.
+
+What the condition implies is found out by `pyhudi.read.filters.sql_predicate`; where nothing is, or the rows do not
+come from files that Spark reads itself (log files), or too many files are left to name them, the filter is Spark's
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from pyhudi.format.file_names import split_paths
+from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.read.filters.sql_predicate import implied_predicate
+from pyhudi.read.scan_plan import ScanPlan
+from pyhudi.spark.read.column_text import condition_text
+
+_ORIGIN = "_pyhudi_origin"
+_HIDDEN = "_metadata"
+MOST_NAMES = 1000
+"""Files up to which they are named to Spark: every file is compared with the names."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameOrigin:
+    """Where the rows of a DataFrame come from.
+
+    Attributes:
+        schema: Columns of the table.
+        files: Number of files that the DataFrame reads.
+        plan: Plans the query of the DataFrame, of the table as it was when it was loaded, with a filter.
+        known: What is known of the conditions that its rows meet by now, as SQL.
+    """
+
+    schema: pa.Schema
+    files: int
+    plan: Callable[[RowFilter], ScanPlan]
+    known: tuple[str, ...] = ()
+
+
+def remember_origin(frame: DataFrame, origin: FrameOrigin) -> DataFrame:
+    """Note where the rows of a DataFrame come from; returns it."""
+    frame.__dict__[_ORIGIN] = origin
+    return frame
+
+
+def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, condition: Any) -> DataFrame:
+    """Filter a DataFrame by a condition; of a loaded one only files are read that may have such rows.
+
+    Args:
+        original: Spark's own ``where``.
+        frame: The DataFrame.
+        condition: SQL text or a Column.
+    """
+    origin: FrameOrigin | None = frame.__dict__.get(_ORIGIN)
+    found = original(frame, condition)
+    if origin is None:
+        return found
+    text = condition if isinstance(condition, str) else condition_text(condition, origin.schema)
+    if text is None or implied_predicate(text, origin.schema) is None:
+        return remember_origin(found, origin)
+    origin = replace(origin, known=(*origin.known, text))
+    return remember_origin(_of_files(original, found, origin), origin)
+
+
+def _of_files(original: Callable[..., DataFrame], frame: DataFrame, origin: FrameOrigin) -> DataFrame:
+    """The DataFrame without the files that cannot have rows of what is known."""
+    tasks = origin.plan(RowFilter(sql=" AND ".join(f"({one})" for one in origin.known))).tasks
+    has_logs = pc.any(pc.greater(pc.list_value_length(tasks["log_paths"]), 0)).as_py()
+    if has_logs or not tasks.num_rows < origin.files or tasks.num_rows > MOST_NAMES or _HIDDEN in frame.columns:
+        return frame
+    names = split_paths(tasks["base_path"])[1].to_pylist()
+    try:
+        return original(frame, sf.col(f"{_HIDDEN}.file_name").isin(*names) if names else sf.lit(False))
+    except AnalysisException:  # the rows are not of files alone
+        return frame

@@ -1,0 +1,131 @@
+"""Conditions that a query puts on the rows of one of its tables, whatever else it does: what WHERE says of it.
+
+Looked into are comparisons of columns with literals (also ``IN``, ``BETWEEN``, ``IS NULL``), joined by ``AND`` and
+``OR``, in the WHERE of the SELECT that has the table in its FROM, or in a join that keeps no unmatched rows of it. The
+result is SQL of these comparisons alone; the query stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+_COMPARISONS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "NullSafeEQ": "<=>"}
+
+
+def pushed_predicate(table: Any) -> str | None:
+    """Return the condition that a query puts on the rows of a table, as SQL on its columns; None if there is none.
+
+    Args:
+        table: The table in the query's tree of sqlglot (``exp.Table``).
+    """
+    select = _select_of(table)
+    where = None if select is None else select.args.get("where")
+    if where is None:
+        return None
+    alone = not select.args.get("joins") and not select.args.get("laterals")
+    name = (table.alias or table.name).lower()
+    parts = [text for part in _conjuncts(where.this) if (text := _text(part, name, alone)) is not None]
+    return " AND ".join(parts) or None
+
+
+def _select_of(table: Any) -> Any:
+    """The SELECT whose WHERE all rows of the table must meet."""
+    from sqlglot import exp
+
+    if table.args.get("sample") or table.args.get("pivots"):
+        return None
+    parent = table.parent
+    select = parent.parent if parent is not None else None
+    if not isinstance(select, exp.Select) or select.args.get("pivots"):
+        return None
+    joins = select.args.get("joins") or []
+    if isinstance(parent, exp.From):
+        return select if all(_keeps_left(join) for join in joins) else None
+    if isinstance(parent, exp.Join) and parent.this is table and any(join is parent for join in joins):
+        at = next(n for n, join in enumerate(joins) if join is parent)
+        inner = not parent.side and (parent.kind or "INNER").upper() in ("INNER", "CROSS") and not parent.method
+        return select if inner and all(_keeps_left(join) for join in joins[at + 1 :]) else None
+    return None
+
+
+def _keeps_left(join: Any) -> bool:
+    """Whether rows of what stands before a join come out of it only with their own values."""
+    return (join.side or "").upper() in ("", "LEFT") and not join.method
+
+
+def _conjuncts(tree: Any) -> Iterator[Any]:
+    from sqlglot import exp
+
+    tree = tree.unnest()
+    if isinstance(tree, exp.And):
+        yield from _conjuncts(tree.this)
+        yield from _conjuncts(tree.expression)
+    else:
+        yield tree
+
+
+def _text(tree: Any, name: str, alone: bool) -> str | None:
+    """A condition as SQL on the columns of a table; None if it is no such condition."""
+    from sqlglot import exp
+
+    tree = tree.unnest()
+    if isinstance(tree, exp.And | exp.Or):
+        sides = [_text(side, name, alone) for side in (tree.this, tree.expression)]
+        word = "AND" if isinstance(tree, exp.And) else "OR"
+        return None if None in sides else f"(({sides[0]}) {word} ({sides[1]}))"
+    if isinstance(tree, exp.Not) and isinstance(tree.this.unnest(), exp.Is):
+        inner = _text(tree.this, name, alone)
+        return None if inner is None else inner.replace(" IS NULL", " IS NOT NULL")
+    sign = _COMPARISONS.get(type(tree).__name__)
+    if sign is not None:
+        left, right = _value(tree.this, name, alone), _value(tree.expression, name, alone)
+        columns = [isinstance(side, exp.Column) for side in (tree.this, tree.expression)]
+        return None if left is None or right is None or all(columns) else f"{left} {sign} {right}"
+    column = _column(tree.this, name, alone) if isinstance(tree, exp.In | exp.Between | exp.Is) else None
+    if column is None:
+        return None
+    if isinstance(tree, exp.In):
+        values = [_literal(value) for value in tree.expressions]
+        known = values and None not in values and not tree.args.get("query") and not tree.args.get("unnest")
+        return f"{column} IN ({', '.join(map(str, values))})" if known else None
+    if isinstance(tree, exp.Between):
+        low, high = _literal(tree.args["low"]), _literal(tree.args["high"])
+        return (
+            None if low is None or high is None or tree.args.get("symmetric") else f"{column} BETWEEN {low} AND {high}"
+        )
+    return f"{column} IS NULL" if isinstance(tree.expression, exp.Null) else None
+
+
+def _value(tree: Any, name: str, alone: bool) -> str | None:
+    found = _literal(tree)
+    return found if found is not None else _column(tree, name, alone)
+
+
+def _column(tree: Any, name: str, alone: bool) -> str | None:
+    """A column of the table: one that is called by the table's name, or, where it is alone, by none."""
+    from sqlglot import exp
+
+    if not isinstance(tree, exp.Column) or tree.args.get("db") or "`" in tree.name:
+        return None
+    mine = tree.table.lower() == name if tree.table else alone
+    return f"`{tree.name}`" if mine and isinstance(tree.this, exp.Identifier) else None
+
+
+def _literal(tree: Any) -> str | None:
+    from sqlglot import exp
+
+    if isinstance(tree, exp.Neg):
+        inner = _literal(tree.this)
+        return f"-{inner}" if inner is not None and inner[:1].isdigit() else None
+    if isinstance(tree, exp.Boolean):
+        return "TRUE" if tree.this else "FALSE"
+    if isinstance(tree, exp.Cast) and tree.to.this is exp.DataType.Type.DATE and isinstance(tree.this, exp.Literal):
+        text = _literal(tree.this)
+        return f"DATE {text}" if text is not None and text[:1] == "'" else None
+    if not isinstance(tree, exp.Literal):
+        return None
+    if not tree.is_string:
+        return str(tree.this)
+    plain = not any(sign in tree.this for sign in ("'", '"', "\\", "${"))
+    return f"'{tree.this}'" if plain else None

@@ -1,0 +1,153 @@
+"""Time to live of partitions: which have expired.
+
+The age of a partition is counted from the newest write to it, or from the write that made it. Source: the strategies
+``KeepByTimeStrategy`` and ``KeepByCreationTimeStrategy`` of Apache Hudi. The former looks at base files alone, so that
+a partition of a merge-on-read table could expire while updates go to its logs; here log files count, too.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import TtlStrategy
+from pyhudi.errors import ConfigError, InvalidOptionError
+from pyhudi.table.partition_metadata import read_partition_metadata
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.instant import format_instant, instant_of_millis, parse_instant
+
+if TYPE_CHECKING:
+    from pyhudi.table.view.file_system_view import OpenTable
+
+_PACKAGE = "org.apache.hudi.table.action.ttl.strategy."
+_CLASSES = {
+    "KeepByTimeStrategy": TtlStrategy.KEEP_BY_TIME,
+    "KeepByCreationTimeStrategy": TtlStrategy.KEEP_BY_CREATION_TIME,
+}
+_LOG_INSTANT = r"_(?P<instant>\d{14,17})\.log\.\d+[^/]*$"
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTtl:
+    """How long partitions live.
+
+    Attributes:
+        strategy: What the age of a partition is counted from.
+        days: The age, in days, from which on it has expired.
+        selected: Paths of the partitions that may expire; none: all.
+        most: Partitions that are dropped at once.
+    """
+
+    strategy: TtlStrategy
+    days: int
+    selected: tuple[str, ...] = ()
+    most: int = 1000
+
+    @classmethod
+    def of(cls, opts: Options) -> PartitionTtl:
+        """From the options.
+
+        Raises:
+            ConfigError: no time to live is set, or the strategy is unknown.
+        """
+        days = opts.get_typed(options.TTL_DAYS)
+        if days <= 0:
+            raise ConfigError(f"{options.TTL_DAYS.key}={days}: no partition ever expires; give a number of days")
+        strategy = opts.get_typed(options.TTL_STRATEGY)
+        name = opts.get_typed(options.TTL_STRATEGY_CLASS)
+        if name is not None:
+            known = _CLASSES.get(name.removeprefix(_PACKAGE))
+            if known is None:
+                raise InvalidOptionError(options.TTL_STRATEGY_CLASS.key, name, ", ".join(_CLASSES))
+            strategy = known
+        return cls(strategy, days, opts.get_typed(options.TTL_PARTITIONS), opts.get_typed(options.TTL_MAX_PARTITIONS))
+
+    def expired(self, table: OpenTable) -> list[str]:
+        """Return the partitions that have expired, sorted, at most as many as are dropped at once."""
+        return self.expired_in(table, FileSystemView.load(table))
+
+    def expired_in(self, table: OpenTable, view: FileSystemView) -> list[str]:
+        """Return the same of a table that is listed."""
+        if not table.config.partition_fields:
+            return []
+        now = parse_instant(instant_of_millis(_now_ms(), table.config.timezone))
+        limit = format_instant(now - timedelta(days=self.days))
+        slices = view.latest_slices()
+        if self.selected:
+            slices = slices.filter(pc.is_in(slices["partition"], pa.array(self.selected, pa.string())))
+        last = _last_writes(slices)
+        if self.strategy is TtlStrategy.KEEP_BY_CREATION_TIME:
+            old = _made_before(table, last["partition"].to_pylist(), limit)
+        else:
+            old = last.filter(pc.less(last["instant"], limit))["partition"].to_pylist()
+            if table.config.version < 8:
+                old = _without_late_logs(table, slices, old, limit)
+        return sorted(old)[: self.most]
+
+    def __str__(self) -> str:
+        return f"{self.strategy}, {self.days} days"
+
+
+@dataclass(frozen=True, slots=True)
+class TtlResult:
+    """What a deletion of expired partitions did: their paths, the instant of the commit that dropped them (None: there
+    was nothing to do, or it was a dry run), and why there was nothing to do."""
+
+    partitions: tuple[str, ...] = ()
+    instant: str | None = None
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.partitions)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _last_writes(slices: pa.Table) -> pa.Table:
+    """The newest instant (``instant``) in the names of the files of each ``partition``."""
+    logs = slices["log_paths"].combine_chunks()
+    found = pc.struct_field(pc.extract_regex(pc.list_flatten(logs), _LOG_INSTANT), "instant")
+    of_logs = slices["partition"].combine_chunks().take(pc.list_parent_indices(logs))
+    names = ["partition", "instant"]
+    base = pa.table([slices["partition"], slices["base_instant"]], names=names)
+    times = pa.concat_tables([base, pa.table([of_logs, found.cast(pa.string())], names=names)])
+    return times.group_by("partition").aggregate([("instant", "max")]).rename_columns(names)
+
+
+def _made_before(table: OpenTable, partitions: list[str], limit: str) -> list[str]:
+    """Those of the partitions that were made before an instant."""
+
+    def is_old(partition: str) -> bool:
+        made = read_partition_metadata(table.storage, partition)
+        return made is not None and made.commit_time < limit
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return [path for path, old in zip(partitions, pool.map(is_old, partitions), strict=True) if old]
+
+
+def _without_late_logs(table: OpenTable, slices: pa.Table, partitions: list[str], limit: str) -> list[str]:
+    """The partitions but for those whose logs may be newer than an instant. In tables of version 6 the names of log
+    files do not tell: commits do, as far as the active timeline goes back."""
+    has_logs = pc.greater(pc.list_value_length(slices["log_paths"]), 0)
+    logged = set(slices["partition"].filter(has_logs).to_pylist())
+    if not logged & set(partitions):
+        return partitions
+    active = table.active_timeline()
+    writes = list(active.timeline.writes().completed())
+    if not writes or writes[0].requested > limit:
+        return [path for path in partitions if path not in logged]
+    late: set[str] = set()
+    for write in writes:
+        if write.requested >= limit:
+            late.update(pc.unique(active.commit_metadata(write).stats["partitionPath"]).to_pylist())
+    return [path for path in partitions if path not in late]

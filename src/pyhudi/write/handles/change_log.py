@@ -1,0 +1,126 @@
+"""Writes the change log of one file group: what a new version of its base file changed, for change data queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.config.enums import CdcMode
+from pyhudi.format.log import LogSlice, LogWriter
+from pyhudi.format.log.change_schema import DELETE, INSERT, UPDATE
+from pyhudi.merge.base_file_merge import Merged
+from pyhudi.merge.ordering_values import Index
+from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.schema_evolution import conform
+from pyhudi.storage import Storage, join_path
+from pyhudi.timeline.markers import IOType
+from pyhudi.write.change_log_settings import ChangeLogSettings
+from pyhudi.write.handles.marked_file import MarkedFile
+
+
+class ChangeLog:
+    """Change log being written, next to the base file whose changes it has.
+
+    Files bear the instant of the write in tables of every version. Changes are taken batch by batch, and wait in memory
+    until they make a block. ``columns`` are the table's own.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        settings: ChangeLogSettings,
+        columns: pa.Schema,
+        *,
+        partition: str,
+        file_id: str,
+        instant: str,
+        token: str,
+        attempt: str = "",
+    ) -> None:
+        self._storage = storage
+        self._settings = settings
+        self._columns = pa.schema([f for f in columns if not is_meta_column(f.name)])
+        self._partition = partition
+        self._instant = instant
+        self._attempt = attempt
+        where = LogSlice(file_id, instant, token, is_cdc=True)
+        self._writer = LogWriter(self._open, where, instant, settings.schema, options=settings.options)
+
+    def add_merged(self, base: pa.RecordBatch, updates: pa.RecordBatch, positions: Index, merged: Merged) -> None:
+        """Take the updates and deletes of a batch of the base file. ``updates`` are the incoming rows whose keys the
+        rows at ``positions`` have."""
+        if not (merged.changed.any() or merged.deleted.any()):
+            return
+        keyed = RECORD_KEY in base.schema.names
+        keys = base.column(RECORD_KEY).take(pa.array(positions)) if keyed else updates.column(RECORD_KEY)
+        gone = positions[merged.deleted]
+        if len(gone):
+            self._put(DELETE, keys.filter(pa.array(merged.deleted)), base.take(pa.array(gone)), None)
+        old = positions[merged.changed]
+        if len(old):
+            new = old - np.searchsorted(gone, old)
+            after = merged.rows.take(pa.array(new)) if self._has_after else None
+            self._put(UPDATE, keys.filter(pa.array(merged.changed)), base.take(pa.array(old)), after)
+
+    def add_inserts(self, rows: pa.RecordBatch, keys: pa.Array) -> None:
+        """Take new records of the file group."""
+        if rows.num_rows:
+            self._put(INSERT, keys, None, rows)
+
+    def close(self) -> dict[str, int]:
+        """Finish the log; return its files with their sizes. Without any change there is one file that says so.
+
+        Raises:
+            TransactionError: the write is over; the file has been taken back.
+        """
+        files = self._writer.close()
+        if not files:
+            self._writer.write_empty_block()
+            files = self._writer.close()
+        return {join_path(self._partition, file.name): file.size for file in files}
+
+    def abort(self) -> None:
+        """Drop the log."""
+        self._writer.abort()
+
+    @property
+    def _has_after(self) -> bool:
+        return self._settings.mode is CdcMode.DATA_BEFORE_AFTER
+
+    def _put(self, op: str, keys: pa.Array, before: pa.RecordBatch | None, after: pa.RecordBatch | None) -> None:
+        count = len(keys)
+        columns: dict[str, pa.Array] = {"op": pa.repeat(op, count)}
+        if self._has_after:
+            columns["ts_ms"] = pa.repeat(self._instant, count)
+        else:
+            columns["record_key"] = keys.cast(pa.string())
+        if self._settings.mode is not CdcMode.OP_KEY_ONLY:
+            columns["before"] = self._image(before, count)
+        if self._has_after:
+            columns["after"] = self._image(after, count)
+        self._writer.write(pa.RecordBatch.from_pydict(columns))
+
+    def _image(self, rows: pa.RecordBatch | None, count: int) -> pa.StructArray:
+        kind = pa.struct(list(self._columns))
+        if rows is None:
+            return pa.nulls(count, kind)
+        named = [name for name in self._columns.names if name in rows.schema.names]
+        plain = {name: _plain(rows.column(name)) for name in named}
+        laid = conform(pa.RecordBatch.from_pydict(plain), self._columns)
+        return pa.StructArray.from_arrays(laid.columns, fields=list(self._columns))
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[BinaryIO]:
+        file = MarkedFile(self._storage, self._instant, self._partition, name, IOType.CREATE, attempt=self._attempt)
+        with self._storage.open_output(file.path) as sink:
+            yield sink
+        file.check()
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -1,0 +1,170 @@
+"""Filters of loaded DataFrames and of SQL leave out files by the table's indexes, and no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from tests.spark.model import frame, options
+
+import pyhudi
+from pyhudi.spark.read.column_text import condition_text
+from pyhudi.spark.write.dataframe_writer import write
+
+SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
+
+
+@pytest.fixture(scope="module")
+def path(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A table of four files in two partitions; keys k000 … k039, ten in each file; ts are their numbers."""
+    found = str(tmp_path_factory.mktemp("pruned") / "t")
+    for begin in range(0, 40, 10):
+        rows = [(f"k{n:03d}", f"p{n // 20}", n, f" v {n}") for n in range(begin, begin + 10)]
+        given = {**options("bulk_insert"), "hoodie.metadata.index.column.stats.enable": "true"}
+        write(frame(spark, rows).coalesce(1), found, given)
+    return found
+
+
+def files_read(found: DataFrame) -> int:
+    """The files that a query opens, by the numbers of its scans."""
+    found.collect()
+    plan = found._jdf.queryExecution().executedPlan()
+    text, total = plan.toString(), 0
+    assert "Scan" in text or "LocalTable" in text
+    for scan in _scans(plan):
+        total += int(scan.metrics().apply("numFiles").value())
+    return total
+
+
+def _scans(plan: Any) -> Iterator[Any]:
+    if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+        plan = plan.executedPlan()
+    if plan.getClass().getSimpleName().endswith("QueryStageExec"):
+        plan = plan.plan()
+    if plan.getClass().getSimpleName() == "FileSourceScanExec":
+        yield plan
+    children = plan.children()
+    for n in range(children.size()):
+        yield from _scans(children.apply(n))
+
+
+@pytest.fixture
+def active(spark: SparkSession) -> Iterator[SparkSession]:
+    pyhudi.activate(spark)
+    yield spark
+    pyhudi.deactivate()
+
+
+Where = Callable[[DataFrame], DataFrame]
+CASES: list[tuple[Where, int, int]] = [
+    (lambda df: df.where("id = 'k005'"), 1, 1),
+    (lambda df: df.filter("ts BETWEEN 8 AND 12").where("v <> ''"), 2, 5),
+    (lambda df: df.where("ts >= 20 AND length(v) > 0").where(sf.col("ts") < 25), 1, 5),
+    (lambda df: df.where(sf.col("id") == "k021"), 1, 1),
+    (lambda df: df.where((sf.col("ts") > 8) & (sf.col("ts") <= 10)), 2, 2),
+    (lambda df: df.where((sf.col("ts") < 1) | (sf.col("ts") == 39)), 2, 2),
+    (lambda df: df.where(condition="ts = 3"), 1, 1),
+    (lambda df: df.where(df.ts == 3), 1, 1),
+    # nothing is known of these
+    (lambda df: df.where(sf.col("v") == " v 7"), 4, 1),
+    (lambda df: df.where(sf.col("id").isin("k001", "k030")), 4, 2),
+    (lambda df: df.where(sf.upper("id") == "K005"), 4, 1),
+    (lambda df: df.where("upper(id) = 'K005' OR ts = 39"), 4, 2),
+    (lambda df: df.select("id").where("id = 'k005'"), 4, 1),
+    # columns of the DataFrame before
+    (lambda df: df.where("ts = 3").select(df.v).where(df.ts == 3), 1, 1),
+    (lambda df: df.where("ts = 3").join(df.where("ts = 4").select("part"), "part"), 2, 1),
+    (lambda df: df.where("ts = 77"), 0, 0),
+]
+
+
+@pytest.mark.parametrize(("where", "files", "rows"), CASES)
+def test_loaded_frames(active: SparkSession, path: str, where: Where, files: int, rows: int) -> None:
+    found = where(active.read.format("hudi").load(path))
+    assert files_read(found) == files
+    assert found.count() == rows
+
+
+def test_a_frame_stays_with_the_snapshot_that_it_was_loaded_with(active: SparkSession, tmp_path: Path) -> None:
+    where = str(tmp_path / "t")
+    write(frame(active, [("a", "p", 1, "x")]), where, options("upsert"))
+    loaded = active.read.format("hudi").load(where)
+    write(frame(active, [("a", "p", 2, "y"), ("b", "p", 2, "y")]), where, options("upsert"))
+    assert [row["v"] for row in loaded.where("id >= 'a'").collect()] == ["x"]
+    with pytest.raises(Exception, match="nowhere"):
+        loaded.where("nowhere = 1")
+
+
+@pytest.mark.parametrize(
+    ("condition", "files", "rows"),
+    [
+        ("WHERE id = 'k005'", 1, 1),
+        ("AS a WHERE a.ts IN (3, 33)", 2, 2),
+        ("WHERE ts < 10 OR ts > 38", 2, 11),
+        ("AS a JOIN hudi_pruned AS b ON a.id = b.id WHERE a.ts = 3 AND b.ts < 10", 2, 1),
+        ("AS a LEFT JOIN hudi_pruned AS b ON a.ts = b.ts + 30 WHERE a.ts >= 30", 5, 10),
+        ("WHERE ts IN (SELECT max(ts) FROM hudi_pruned WHERE ts < 10)", 5, 1),
+        ("WHERE upper(id) = 'K005'", 4, 1),
+    ],
+)
+def test_sql(active: SparkSession, path: str, condition: str, files: int, rows: int) -> None:
+    active.sql(f"CREATE TABLE IF NOT EXISTS hudi_pruned USING hudi LOCATION '{path}'")
+    try:
+        text = f"SELECT {'a.' if 'AS a' in condition else ''}* FROM hudi_pruned {condition}"
+        found = active.sql(text)
+        other = active.sql("SELECT * FROM hudi_pruned WHERE ts = 17")  # of the same place in a query
+        assert files_read(found) == files
+        assert found.count() == rows
+        assert [row["ts"] for row in other.collect()] == [17]
+    finally:
+        active.sql("DROP TABLE hudi_pruned")
+
+
+def test_views_show_all_that_they_say(active: SparkSession, path: str) -> None:
+    active.sql(f"CREATE TABLE hudi_seen USING hudi LOCATION '{path}'")
+    try:
+        active.sql("CREATE OR REPLACE TEMP VIEW low AS SELECT * FROM hudi_seen WHERE ts < 10")
+        found = active.sql("SELECT low.ts FROM low JOIN hudi_seen AS s ON low.ts = s.ts - 30 WHERE s.ts > 35")
+        assert sorted(row[0] for row in found.collect()) == [6, 7, 8, 9]
+        assert active.sql("SELECT * FROM low").count() == 10
+    finally:
+        active.sql("DROP TABLE hudi_seen")
+        active.catalog.dropTempView("low")
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: sf.col("ts") == 5, "`ts` = 5"),
+        (lambda: sf.col("id") >= "abc", "`id` >= 'abc'"),
+        (
+            lambda: (sf.col("ts") > -1) & ((sf.col("id") == "a") | (sf.col("id") == "b")),
+            "((`ts` > -1) AND (((`id` = 'a') OR (`id` = 'b'))))",
+        ),
+        # what could be something else than it looks like
+        (lambda: sf.col("id") == "5", None),
+        (lambda: sf.col("id") == 5, None),
+        (lambda: sf.col("id") == "v", None),
+        (lambda: sf.col("id") == "V", None),
+        (lambda: sf.col("id") == " abc", None),
+        (lambda: sf.col("id") == "abc ", None),
+        (lambda: sf.col("id") == "a b", None),
+        (lambda: sf.col("id") == "x) OR (ts = 5", None),
+        (lambda: sf.col("id") == "x)) OR ((ts = 5", None),
+        (lambda: sf.col("id") == "null", None),
+        (lambda: sf.col("id") == sf.lit(None), None),
+        (lambda: sf.col("ts") == 5.0, None),
+        (lambda: sf.col("nowhere") == 5, None),
+        (lambda: ~(sf.col("ts") == 5), None),
+    ],
+)
+@pytest.mark.usefixtures("spark")
+def test_what_columns_say(make: Callable[[], Any], expected: str | None) -> None:
+    if str(sf.col("ts") == 5) != "Column<'(ts = 5)'>":
+        expected = None  # as newer releases print
+    assert condition_text(make(), SCHEMA) == expected

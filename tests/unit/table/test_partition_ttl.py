@@ -1,0 +1,96 @@
+"""Which partitions have expired."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyhudi.config import Options
+from pyhudi.config.enums import TtlStrategy
+from pyhudi.errors import ConfigError
+from pyhudi.table import partition_ttl
+from pyhudi.table.partition_metadata import FILE_NAME
+from pyhudi.table.partition_ttl import PartitionTtl
+from pyhudi.table.pinned_table import PinnedTable
+from tests.unit.services.merge_on_read_table import MorTable, row
+
+DAY = 24 * 3600 * 1000
+PREFIX = "hoodie.partition.ttl."
+DAYS = {PREFIX + "strategy.days.retain": "10"}
+CREATION = {**DAYS, PREFIX + "management.strategy.type": "KEEP_BY_CREATION_TIME"}
+
+
+@pytest.fixture(params=[6, 8, 9])
+def mor(request: pytest.FixtureRequest, tmp_path: Path) -> MorTable:
+    """Partitions a and b, written now."""
+    made = MorTable(tmp_path / "table", request.param)
+    made.load([row("a0", "a", 1, "x"), row("b0", "b", 1, "y")])
+    return made
+
+
+def _expired(mor: MorTable, days_later: float, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]) -> list[str]:
+    now = partition_ttl._now_ms()
+    with monkeypatch.context() as patch:
+        patch.setattr(partition_ttl, "_now_ms", lambda: now + int(days_later * DAY))
+        return PartitionTtl.of(Options.parse(options)).expired(PinnedTable.of(mor.client))
+
+
+def _made(mor: MorTable, folder: str, instant: str) -> None:
+    """Have a write have made a partition."""
+    (mor.root / folder / FILE_NAME).write_text(f"#partition metadata\ncommitTime={instant}\npartitionDepth=1\n")
+
+
+def test_by_the_last_write(mor: MorTable, monkeypatch: pytest.MonkeyPatch):
+    assert _expired(mor, 9, monkeypatch, DAYS) == []
+    assert _expired(mor, 11, monkeypatch, DAYS) == ["a", "b"]
+    assert _expired(mor, 11, monkeypatch, {**DAYS, PREFIX + "strategy.partition.selected": "b,c"}) == ["b"]
+    assert _expired(mor, 11, monkeypatch, {**DAYS, PREFIX + "strategy.max.delete.partitions": "1"}) == ["a"]
+
+
+def test_logs_are_writes(mor: MorTable, monkeypatch: pytest.MonkeyPatch):
+    base = partition_ttl._last_writes
+    mor.delta([row("a0", "a", 2, "z")])
+
+    def aged(slices: Any) -> Any:
+        """As if base files were of another time than logs."""
+        old = slices.set_column(
+            slices.column_names.index("base_instant"), "base_instant", [["20200101000000000"] * slices.num_rows]
+        )
+        return base(old)
+
+    monkeypatch.setattr(partition_ttl, "_last_writes", aged)
+    assert _expired(mor, 0, monkeypatch, DAYS) == ["b"]
+    assert _expired(mor, 11, monkeypatch, DAYS) == ["a", "b"]
+
+
+def test_by_the_write_that_made_it(mor: MorTable, monkeypatch: pytest.MonkeyPatch):
+    now = mor.table.latest_instant
+    assert now is not None
+    for folder in "ab":
+        _made(mor, folder, now)
+    assert _expired(mor, 0, monkeypatch, CREATION) == []
+    _made(mor, "b", "20200101000000000")
+    assert _expired(mor, 0, monkeypatch, CREATION) == ["b"]
+    assert _expired(mor, 0, monkeypatch, DAYS) == []
+    named = {**DAYS, PREFIX + "strategy.class": "org.apache.hudi.table.action.ttl.strategy.KeepByCreationTimeStrategy"}
+    assert _expired(mor, 0, monkeypatch, named) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "no partition ever expires"),
+        ({PREFIX + "strategy.days.retain": "0"}, "no partition ever expires"),
+        ({**DAYS, PREFIX + "strategy.class": "Mine"}, "KeepByTimeStrategy, KeepByCreationTimeStrategy"),
+        ({**DAYS, PREFIX + "management.strategy.type": "KEEP"}, "KEEP_BY_CREATION_TIME"),
+    ],
+)
+def test_wrong_options(options: dict[str, str], message: str):
+    with pytest.raises(ConfigError, match=message):
+        PartitionTtl.of(Options.parse(options))
+
+
+def test_text():
+    assert str(PartitionTtl(TtlStrategy.KEEP_BY_TIME, 3)) == "KEEP_BY_TIME, 3 days"
