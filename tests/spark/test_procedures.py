@@ -167,6 +167,11 @@ def _live(spark, call, path):
     spark.sql("DELETE FROM copied WHERE id = 1")
     other = spark.sql("SHOW TBLPROPERTIES copied ('path')").first()["value"]
     assert "is behind by 2 commits" in call("commits_compare", table="rides", path=other)[0][0]
+    meta = Path(path, "city=moss", ".hoodie_partition_metadata")
+    meta.unlink()
+    assert call("repair_add_partition_meta", table="rides")[0] == ("city=moss", "No", "None")
+    assert call("repair_add_partition_meta", table="rides", dry_run=False)[0] == ("city=moss", "No", "Repaired")
+    assert meta.exists()
     assert call("run_ttl", table="rides", retain_days=1) == []
     assert call("delete_marker", table="rides", instant_time=writes[0]) == [(True,)]
 
