@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyhudi.hudi_table import HudiTable
+from tests.cases import each_choice
 from tests.interop.oracle import RELEASES, Oracle
 from tests.interop.scenarios import PARALLELISM
 from tests.spark_arrow import to_arrow
@@ -95,8 +96,9 @@ def image(text: str | None) -> Any:
     return found and {name: value for name, value in found.items() if not name.startswith("_hoodie_")}
 
 
-@pytest.mark.parametrize("oracle", RELEASES, indirect=True)
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("oracle", "kind"), each_choice(RELEASES, ["COPY_ON_WRITE", "MERGE_ON_READ"]), indirect=["oracle"]
+)
 def test_each_reads_the_changes_of_the_other(oracle: Oracle, kind: str, spark: Any, tmp_path: Path) -> None:
     """A table for each mode of logging, written in turns; after every step both give the model's changes."""
     for mode in MODES:
