@@ -1,10 +1,13 @@
-"""Partitions of ``HudiTable.services``: those that have expired are dropped."""
+"""Partitions of ``HudiTable.services``: those that have expired are dropped, those that are lost are found again."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from pyhudi.errors import SetupError
+from pyhudi.services.repair.partition_metadata_repair import repair_partition_metadata
 from pyhudi.table.partition_ttl import PartitionTtl, TtlResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table_services.service_base import Given, ServiceBase, session_if_any
@@ -50,3 +53,21 @@ class PartitionServices(ServiceBase):
         from pyhudi.spark.write.dataframe_writer import delete_expired_partitions
 
         return delete_expired_partitions(session, client, opts)
+
+    def repair_partition_metadata(self, options: Given = None, *, dry_run: bool = False) -> pa.Table:
+        """Write the ``.hoodie_partition_metadata`` of partitions that have lost it, as Apache Hudi's
+        ``repair_add_partition_meta`` does: without it a listing does not take a folder for a partition.
+
+        Args:
+            options: Apache Hudi's options, on top of the table's.
+            dry_run: Change nothing, and return what would be repaired.
+
+        Returns:
+            One row for each partition that has files: ``partition`` (path), ``is_present`` (whether it had its file),
+            ``is_repaired``.
+
+        Raises:
+            InstantNotFoundError: The active timeline has no completed write.
+        """
+        client, _ = self._open(options)
+        return repair_partition_metadata(client, dry_run=dry_run)

@@ -29,7 +29,9 @@ def test_lost_metadata_files_of_partitions_are_written_again(tmp_path: Path, ver
         assert [tuple(one.values()) for one in found] == [(p, p != partitions[0], False) for p in partitions]
     assert not lost.exists()
     assert HudiTable.for_path(str(mor.root), PLAIN).scan().count() < len(rows)
-    found = repair_partition_metadata(mor.client, dry_run=False).to_pylist()
+    services = HudiTable.for_path(str(mor.root), PLAIN).services
+    assert not any(services.repair_partition_metadata(dry_run=True)["is_repaired"].to_pylist())
+    found = services.repair_partition_metadata().to_pylist()
     assert [one["is_repaired"] for one in found] == [p == partitions[0] for p in partitions]
     assert lost.exists()
     assert mor.rows() == rows
