@@ -108,6 +108,38 @@ def test_columns_come_and_go(incoming: str, options: EvolutionOptions | None, ex
     assert reconcile(table, add_meta_columns(rows), options).names == expected.split()
 
 
+@pytest.mark.parametrize(
+    ("options", "struct", "element"),
+    [
+        (NULLS, "{x: int, y: {p: long, q: string}, new: string}", "{u: int, v: double}"),
+        (RECONCILE, "{x: int, y: {p: long, q: string}, new: string}", "{u: int, v: double}"),
+        (DROP, "{y: {p: long}, new: string}", "{v: double}"),
+    ],
+    ids=["nulls", "reconcile", "drop"],
+)
+def test_nested_columns_come_and_go(options: EvolutionOptions, struct: str, element: str) -> None:
+    inner = pa.struct([("p", pa.int32()), ("q", pa.string())])
+    items = pa.list_(pa.field("element", pa.struct([("u", pa.int32()), ("v", pa.int32())])))
+    table = pa.schema({"s": pa.struct([("x", pa.int32()), ("y", inner)]), "l": items})
+    less = pa.struct([("new", pa.string()), ("y", pa.struct([("p", pa.int64())]))])
+    fewer = pa.list_(pa.field("element", pa.struct([("v", pa.float64())])))
+    result = reconcile(table, pa.schema({"s": less, "l": fewer}), options)
+    assert _shape(result.field("s").type) == struct
+    assert _shape(result.field("l").type.value_type) == element
+    with pytest.raises(SchemaMismatchError) as caught:
+        reconcile(table, pa.schema({"s": less, "l": fewer}))
+    for path in ("s.x", "s.y.q", "l.element.u"):
+        assert f"column {path!r} is missing" in str(caught.value)
+
+
+def _shape(kind: pa.DataType) -> str:
+    """A type in the words of the table of promotions."""
+    if pa.types.is_struct(kind):
+        members = (kind.field(i) for i in range(kind.num_fields))
+        return "{" + ", ".join(f"{member.name}: {_shape(member.type)}" for member in members) + "}"
+    return next(name for name, known in NAMED.items() if known == kind)
+
+
 def test_all_that_does_not_fit_is_named() -> None:
     table = pa.schema({**ABC, "s": pa.struct([("x", pa.int32()), ("y", pa.int32())]), "low": pa.int32()})
     rows = pa.schema({"id": pa.string(), "a": pa.bool_(), "s": pa.struct([("x", pa.string())]), "Low": pa.int32()})
