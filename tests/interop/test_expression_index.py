@@ -203,42 +203,48 @@ def _values(wrapped: dict[str, Any]) -> list[Any]:
     return [member["value"] for member in wrapped.values() if member is not None]
 
 
-CASES = [("1.0.2", "COPY_ON_WRITE"), seldom(("1.2.0", "COPY_ON_WRITE")), ("1.2.0", "MERGE_ON_READ")]
+CASES = [
+    ("1.0.2", "COPY_ON_WRITE", "theirs"),
+    seldom(("1.0.2", "COPY_ON_WRITE", "ours")),
+    seldom(("1.2.0", "COPY_ON_WRITE", "ours")),
+    seldom(("1.2.0", "COPY_ON_WRITE", "theirs")),
+    ("1.2.0", "MERGE_ON_READ", "ours"),
+    seldom(("1.2.0", "MERGE_ON_READ", "theirs")),
+]
 
 
-@pytest.mark.parametrize(("oracle", "table_type"), CASES, indirect=["oracle"])
-def test_in_turns(oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("oracle", "table_type", "builder"), CASES, indirect=["oracle"])
+def test_in_turns(oracle: Oracle, table_type: str, builder: str, spark: SparkSession, tmp_path: Path) -> None:
     indexes = FEW[oracle.release]
-    for builder in ("ours", "theirs"):
-        other = {"ours": "theirs", "theirs": "ours"}[builder]
-        both = Both(tmp_path / builder, oracle, spark, {**SETTINGS, "hoodie.datasource.write.table.type": table_type})
-        both.write(builder, rows(range(16), 1, 2019))
-        both.build(builder, indexes)
-        both.check(2020)
-        both.write(other, rows(range(4, 20), 2, 2021))
-        both.check(2022)
-        both.write(builder, rows(range(2, 6), 3, 2025))
-        both.write(other, rows(range(3, 8, 2), 4, 2025), "delete")
-        both.check(2025)
-        if table_type == "MERGE_ON_READ":
-            assert HudiTable.for_path(str(both.path)).services.compact(spark=spark).num_files
-        both.write(other, rows(range(30, 34), 5, 2028), "insert")
-        read = both.check(2028)
-        assert not min(read.values()), "nothing was left out"
-        in_use = {f"expr_index_{name}" for name, *_ in indexes}
-        assert in_use <= set(oracle.metadata_partitions(both.path))
-        anew = Both(tmp_path / f"{builder}-anew", oracle, spark, both.options)
-        shutil.copytree(both.path, anew.path)
-        for name, *_ in indexes:
-            HudiTable.for_path(str(anew.path)).services.drop_index(name)
-        anew.build("ours", indexes)
-        for name, entries in anew.entries().items():
-            kept = both.entries()[name]
-            for key, entry in entries.items():
-                if entry["type"] == 3:
-                    assert kept[key] == entry, name
-                elif entry["ColumnStatsMetadata"] is not None:
-                    assert_within(entry["ColumnStatsMetadata"], kept[key]["ColumnStatsMetadata"])
+    other = {"ours": "theirs", "theirs": "ours"}[builder]
+    both = Both(tmp_path / builder, oracle, spark, {**SETTINGS, "hoodie.datasource.write.table.type": table_type})
+    both.write(builder, rows(range(16), 1, 2019))
+    both.build(builder, indexes)
+    both.check(2020)
+    both.write(other, rows(range(4, 20), 2, 2021))
+    both.check(2022)
+    both.write(builder, rows(range(2, 6), 3, 2025))
+    both.write(other, rows(range(3, 8, 2), 4, 2025), "delete")
+    both.check(2025)
+    if table_type == "MERGE_ON_READ":
+        assert HudiTable.for_path(str(both.path)).services.compact(spark=spark).num_files
+    both.write(other, rows(range(30, 34), 5, 2028), "insert")
+    read = both.check(2028)
+    assert not min(read.values()), "nothing was left out"
+    in_use = {f"expr_index_{name}" for name, *_ in indexes}
+    assert in_use <= set(oracle.metadata_partitions(both.path))
+    anew = Both(tmp_path / f"{builder}-anew", oracle, spark, both.options)
+    shutil.copytree(both.path, anew.path)
+    for name, *_ in indexes:
+        HudiTable.for_path(str(anew.path)).services.drop_index(name)
+    anew.build("ours", indexes)
+    for name, entries in anew.entries().items():
+        kept = both.entries()[name]
+        for key, entry in entries.items():
+            if entry["type"] == 3:
+                assert kept[key] == entry, name
+            elif entry["ColumnStatsMetadata"] is not None:
+                assert_within(entry["ColumnStatsMetadata"], kept[key]["ColumnStatsMetadata"])
 
 
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
