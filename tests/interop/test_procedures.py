@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import pyhudi
 from tests.interop.oracle import Oracle
 
 pytest.importorskip("sqlglot")
@@ -71,13 +70,6 @@ LAST = [
     "downgrade_table(table => '{t}', to_version => 'EIGHT')",
     "upgrade_table(table => '{t}', to_version => 'NINE')",
 ]
-
-
-@pytest.fixture(autouse=True)
-def active(spark):
-    pyhudi.activate(spark)
-    yield
-    pyhudi.deactivate()
 
 
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
