@@ -59,30 +59,22 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
     for module, name, attribute in _MAKERS:
         for cls in classes(((module, name),)):
             wrap_maker(cls, attribute)
-    for cls in classes(_READERS):
+    for cls in classes((*_READERS, *_STREAM_READERS, *_STREAM_WRITERS, *_WRITERS)):
         wrap(cls, "format", option_methods.set_format)
-        wrap(cls, "schema", read_methods.set_schema)
         wrap(cls, "option", option_methods.set_option)
         wrap(cls, "options", option_methods.set_options)
+    for cls in classes(_READERS):
+        wrap(cls, "schema", read_methods.set_schema)
         wrap(cls, "load", read_methods.load)
     for cls in classes(_STREAM_READERS):
-        wrap(cls, "format", option_methods.set_format)
         wrap(cls, "schema", read_methods.set_schema)
-        wrap(cls, "option", option_methods.set_option)
-        wrap(cls, "options", option_methods.set_options)
         wrap(cls, "load", stream_methods.load_stream_of)
     for cls in classes(_STREAM_WRITERS):
-        wrap(cls, "format", option_methods.set_format)
-        wrap(cls, "option", option_methods.set_option)
-        wrap(cls, "options", option_methods.set_options)
         wrap(cls, "outputMode", stream_methods.set_output_mode)
         wrap(cls, "partitionBy", stream_methods.partition_stream)
         wrap(cls, "start", stream_methods.start_stream)
         wrap(cls, "toTable", stream_methods.to_table)
     for cls in classes(_WRITERS):
-        wrap(cls, "format", option_methods.set_format)
-        wrap(cls, "option", option_methods.set_option)
-        wrap(cls, "options", option_methods.set_options)
         wrap(cls, "mode", write_methods.set_mode)
         wrap(cls, "partitionBy", write_methods.partition_by)
         wrap(cls, "save", write_methods.save)

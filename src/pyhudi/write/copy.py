@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
@@ -29,22 +29,8 @@ def write_copies(
 
     Rows keep commit time, sequence number and record key. ``unit`` tells apart what one task writes in several calls.
     """
-    schema = _schema(context)
     ids = task_file_ids(f"{context.instant}/{unit}", task, partition)
-    handle: CreateHandle | None = None
-    repeating: frozenset[str] = frozenset()
-    try:
-        for batch in batches:
-            rows = conform(batch.select(schema.names), schema)
-            if handle is None:
-                repeating = dictionary_columns(rows, context.schema.names)
-                handle = CreateHandle(context, task, partition, ids, repeating=repeating, copied=True)
-            handle.write(as_dictionaries(rows, repeating))
-        return [] if handle is None else handle.close()
-    except BaseException:
-        if handle is not None:
-            handle.abort()
-        raise
+    return _write(context, task, partition, ((batch, {"": None}) for batch in batches), lambda _: ids)
 
 
 def write_copies_to(
@@ -55,24 +41,33 @@ def write_copies_to(
 ) -> list[Stat]:
     """Write rows of one partition, in their order, into new file groups of given ids, a file each; return the stats of
     the files. ``routed`` has rows, and which of them (int64) go to each file group."""
-    schema = _schema(context)
+    return _write(context, task, partition, routed, lambda file_id: iter((file_id,)))
+
+
+def _write(
+    context: WriteContext,
+    task: TaskId,
+    partition: str,
+    routed: Iterable[tuple[pa.RecordBatch, Mapping[str, pa.Array | None]]],
+    ids: Callable[[str], Iterator[str]],
+) -> list[Stat]:
+    """Write rows to one or several places at a time. ``routed``: rows, and which of them (None: all) go to each place;
+    ``ids``: the file groups that are opened for a place."""
+    schema = pa.schema([*(pa.field(name, pa.string()) for name in _COPIED), *context.schema])
     handles: dict[str, CreateHandle] = {}
-    repeating: frozenset[str] = frozenset()
+    repeating: frozenset[str] | None = None
     try:
         for batch, parts in routed:
             rows = conform(batch.select(schema.names), schema)
-            repeating = repeating or dictionary_columns(rows, context.schema.names)
-            for file_id, chosen in parts.items():
-                if file_id not in handles:
-                    ids = iter((file_id,))
-                    handles[file_id] = CreateHandle(context, task, partition, ids, repeating=repeating, copied=True)
-                handles[file_id].write(as_dictionaries(rows.take(chosen), repeating))
+            if repeating is None:  # a file's columns stay what they are at its first rows
+                repeating = dictionary_columns(rows, context.schema.names)
+            for place, chosen in parts.items():
+                if place not in handles:
+                    opened = ids(place)
+                    handles[place] = CreateHandle(context, task, partition, opened, repeating=repeating, copied=True)
+                handles[place].write(as_dictionaries(rows if chosen is None else rows.take(chosen), repeating))
         return [stat for handle in handles.values() for stat in handle.close()]
     except BaseException:
         for handle in handles.values():
             handle.abort()
         raise
-
-
-def _schema(context: WriteContext) -> pa.Schema:
-    return pa.schema([*(pa.field(name, pa.string()) for name in _COPIED), *context.schema])

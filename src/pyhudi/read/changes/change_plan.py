@@ -13,7 +13,7 @@ from pyhudi.config.enums import CdcMode
 from pyhudi.errors import QueryError
 from pyhudi.format.file_names import BASE, CDC, LOG
 from pyhudi.keygen.partition_path_values import partition_fields
-from pyhudi.read.changes.change_cases import ChangeCase, changed_files
+from pyhudi.read.changes.change_cases import CHANGED_FILES, ChangeCase, changed_files
 from pyhudi.read.execute.merged_reader import ColumnNamesByInstant, slice_context
 from pyhudi.read.incremental_query import data_writes
 from pyhudi.read.pruning.partition_pruning import by_partition, path_values, told_by_paths
@@ -25,7 +25,7 @@ from pyhudi.read.time_travel import retained_from
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.table.view.file_group_keys import group_keys
-from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 
 if TYPE_CHECKING:
     from pyhudi.merge.file_group_reader import SliceContext
@@ -35,17 +35,7 @@ if TYPE_CHECKING:
 CHANGES_SCHEMA = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
 """Rows of a change data query: ``i``, ``u`` or ``d``; the commit's instant; the record before and after as JSON."""
 
-_SLICE = pa.struct(
-    [
-        ("partition", pa.string()),
-        ("file_id", pa.string()),
-        ("base_instant", pa.string()),
-        ("base_path", pa.string()),
-        ("base_size", pa.int64()),
-        ("log_paths", pa.list_(pa.string())),
-        ("log_sizes", pa.list_(pa.int64())),
-    ]
-)
+_SLICE = pa.struct(list(SLICE_SCHEMA))
 _BEFORE = (ChangeCase.BASE_FILE_DELETE, ChangeCase.REPLACE_COMMIT, ChangeCase.LOG_FILE)
 
 
@@ -145,17 +135,7 @@ def _check_keys(plan: ChangePlan, tasks: pa.Table, *, populated: bool) -> None:
 # --- the slices before and after a commit ----------------------------------------------------------------------------
 
 _NO_TASKS = pa.schema(
-    [
-        ("instant", pa.string()),
-        ("case", pa.string()),
-        ("partition", pa.string()),
-        ("file_id", pa.string()),
-        ("paths", pa.list_(pa.string())),
-        ("written", pa.string()),
-        ("before", _SLICE),
-        ("after", _SLICE),
-        ("earlier", pa.string()),
-    ]
+    [*CHANGED_FILES, pa.field("before", _SLICE), pa.field("after", _SLICE), pa.field("earlier", pa.string())]
 ).empty_table()
 
 

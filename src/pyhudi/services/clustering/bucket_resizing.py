@@ -14,7 +14,6 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +25,7 @@ from pyhudi.errors import ConfigError, FormatError, TransactionError, Unsupporte
 from pyhudi.index.bucket_index import Bucketing
 from pyhudi.index.consistent_hashing import ChildNode, HashingMetadata, NodeTag, hashes_of
 from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA
+from pyhudi.services.compaction.compaction_operations import list_sums
 from pyhudi.table.config.table_config import TableConfig
 
 PLAN_STRATEGY = "SparkConsistentBucketClusteringPlanStrategy"
@@ -109,7 +109,8 @@ class ResizingRules:
         """The slices (by row) of each group of a partition, and its new buckets: splits first, then merges."""
         of_id = {file_id: bucket for bucket, file_id in enumerate(metadata.file_ids())}
         rows = {of_id[name]: row for row, name in enumerate(slices["file_id"].to_pylist()) if name in of_id}
-        sizes = dict(zip(rows, _sizes(slices)[list(rows.values())].tolist(), strict=True))
+        file_sizes = pc.add(pc.fill_null(slices["base_size"], 0), list_sums(slices["log_sizes"])).to_pylist()
+        sizes = {bucket: file_sizes[row] for bucket, row in rows.items()}
         changes: dict[tuple[int, ...], tuple[ChildNode, ...]] = {}
         room = self.most - len(metadata.ends)
         for bucket in sorted(rows):
@@ -221,13 +222,6 @@ def new_buckets(
             )
         children.setdefault(partition, []).extend(nodes)
     return {partition: known[partition].with_children(instant, nodes) for partition, nodes in children.items()}
-
-
-def _sizes(slices: pa.Table) -> Any:
-    """Bytes of the base and log files of each slice."""
-    logs = slices["log_sizes"].combine_chunks()
-    sums = np.bincount(pc.list_parent_indices(logs), pc.list_flatten(logs), minlength=slices.num_rows)
-    return (pc.fill_null(slices["base_size"], 0).to_numpy() + sums).astype(np.int64)
 
 
 def _prefix() -> str:

@@ -19,7 +19,7 @@ from pyhudi.format.file_names import split_paths
 from pyhudi.index.consistent_hashing import HashingMetadata
 from pyhudi.services.clustering.bucket_resizing import EXECUTION_STRATEGY, PLAN_STRATEGY, ResizingRules, is_resizing
 from pyhudi.services.clustering.clustering_plan import INPUT_SCHEMA
-from pyhudi.services.compaction.compaction_operations import list_names
+from pyhudi.services.compaction.compaction_operations import list_names, list_sums
 
 _MIB = 1024 * 1024
 _PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy."
@@ -248,9 +248,7 @@ def _partition_filter(opts: Options, brought: PartitionFilterMode | None, now: d
 
 def _inputs(slices: pa.Table, number: int, new_file_size: int) -> pa.Table:
     base_size = pc.fill_null(slices["base_size"], 0)
-    logs = slices["log_sizes"].combine_chunks()
-    sums = np.bincount(pc.list_parent_indices(logs), pc.list_flatten(logs), minlength=slices.num_rows)
-    log_bytes = pa.array(sums.astype(np.int64))
+    log_bytes = list_sums(slices["log_sizes"])
     named = split_paths(pc.fill_null(slices["base_path"], ""))[1]
     columns = [
         pa.repeat(pa.scalar(number, pa.int32()), slices.num_rows),

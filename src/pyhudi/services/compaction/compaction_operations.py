@@ -44,7 +44,7 @@ def operations_of(slices: pa.Table, excluded: pa.Table, max_file_size: int) -> p
     if not slices.num_rows:
         return OPERATION_SCHEMA.empty_table()
     base_size = pc.fill_null(slices["base_size"], 0)
-    log_bytes = _sums(slices["log_sizes"])
+    log_bytes = list_sums(slices["log_sizes"])
     written = pc.if_else(pc.greater(base_size, 0), base_size, max_file_size)
     columns = [
         slices["partition"],
@@ -78,9 +78,8 @@ def list_names(lists: pa.ChunkedArray) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, split_paths(flat.flatten())[1])
 
 
-def _sums(lists: pa.ChunkedArray) -> pa.Array:
-    """The sum of each of the lists, none of which is empty."""
+def list_sums(lists: pa.ChunkedArray) -> pa.Array:
+    """The sum (int64) of each of the lists of sizes; 0 of an empty one."""
     flat = lists.combine_chunks()
-    starts = np.append(0, np.cumsum(pc.list_value_length(flat).to_numpy()))[:-1].astype(np.int64)
-    values = flat.flatten().to_numpy()
-    return pa.array(np.add.reduceat(values, starts).astype(np.int64))
+    sums = np.bincount(pc.list_parent_indices(flat), pc.list_flatten(flat), minlength=len(flat))
+    return pa.array(sums.astype(np.int64))
