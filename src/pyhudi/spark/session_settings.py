@@ -28,6 +28,11 @@ _guard = threading.Lock()
 _changed: dict[tuple[int, str], _Change] = {}
 
 
+def is_connect(of_session: object) -> bool:
+    """Return whether a session, or something made by one, is of Spark Connect."""
+    return ".connect." in type(of_session).__module__
+
+
 @contextmanager
 def session_setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
     """Context manager that sets a setting of the session. For calls that read it at once: what is evaluated later sees

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyhudi.errors import QueryError
 from pyhudi.spark import activate_sql
 from pyhudi.spark.activation.call_state import FORMATS, call_state, keep_options
-from pyhudi.spark.activation.method_wrapping import Method
+from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.read.frame_pruning import filter_pruned
 from pyhudi.spark.read.load_table import load_table
 
@@ -42,9 +42,12 @@ def requested_table(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return where, {k: v for k, v in state.options.items() if k != "path"}
 
 
-def filter_rows(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def filter_rows(_: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``filter`` and ``where``: Spark's own ``filter`` for both, as its ``where`` may be a call of that, which is
+    replaced, too."""
     condition = args[0] if args else kwargs["condition"]
-    return filter_pruned(original, frame, condition)
+    cls = next(c for c in type(frame).__mro__ if (c, "filter") in ORIGINALS)
+    return filter_pruned(ORIGINALS[(cls, "filter")], frame, condition)
 
 
 def table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

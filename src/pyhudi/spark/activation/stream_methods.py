@@ -11,6 +11,7 @@ from pyhudi.spark.activation.call_state import FORMATS, PARTITIONPATH_FIELD, Cal
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.activation.read_methods import requested_table, session_of
 from pyhudi.spark.activation.write_methods import partition_by
+from pyhudi.spark.session_settings import is_connect
 
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
@@ -106,7 +107,7 @@ def _tell_partitions(target: Any) -> None:
 
 
 def _refuse_connect(target: Any) -> None:
-    if ".connect." in type(target).__module__:
+    if is_connect(target):
         raise SetupError(
             "streams of Hudi tables run in classic sessions only: Spark Connect does not tell which query a "
             "micro-batch is of. Batch reads and writes work, also inside of your own foreachBatch"

@@ -40,7 +40,7 @@ from pyhudi.spark.read.change_frame import change_frame
 from pyhudi.spark.read.frame_pruning import FrameOrigin, remember_origin
 from pyhudi.spark.read.merged_slices import merged_rows
 from pyhudi.spark.read.overridden_functions import overridden_in_filter
-from pyhudi.spark.session_settings import session_zone
+from pyhudi.spark.session_settings import is_connect, session_zone
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.table.pinned_table import PinnedTable
 
@@ -81,7 +81,10 @@ def read(
         return dataframe(spark, table, replace(planned(RowFilter(sql=pruned_by)), filter=None), settings)
     plan = planned(rows)
     found = dataframe(spark, table, plan, settings)
-    return found if rows is not None else remember_origin(found, FrameOrigin(plan.schema, plan.tasks.num_rows, planned))
+    # Spark Connect tells only when rows are fetched that a column is not there.
+    if rows is not None or is_connect(spark):
+        return found
+    return remember_origin(found, FrameOrigin(plan.schema, plan.tasks.num_rows, planned))
 
 
 def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None) -> DataFrame:

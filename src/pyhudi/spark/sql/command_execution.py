@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import NotAHudiTableError, QueryError, UnsupportedTableError
+from pyhudi.spark.session_settings import is_connect
 from pyhudi.spark.sql import ddl, dml, index_commands, show_commands
 from pyhudi.spark.sql.catalog import CatalogTable, find_table, others
 from pyhudi.spark.sql.passthrough_statements import empty_result, spark_sql
@@ -126,11 +127,8 @@ def _spark_sql(spark: SparkSession, text: str, args: Any) -> DataFrame:
 def _prunes(spark: SparkSession, statement: s.Query) -> str:
     """Whether the query alone, and now, looks at the views that are made for it. Spark Connect looks at them when the
     rows are fetched; by then they may be those of another query."""
-    at_once = ".connect." not in type(spark).__module__ and statement.head.strip().upper().split(" ")[0] in (
-        "",
-        "EXPLAIN",
-    )
-    return "query" if at_once else ""
+    kind = statement.head.strip().upper().split(" ")[0]
+    return "query" if kind in ("", "EXPLAIN") and not is_connect(spark) else ""
 
 
 def _no_parameters(args: Any) -> None:
