@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from tests.cases import seldom
 
 import pyhudi
 from pyhudi import HudiTable
@@ -55,7 +56,7 @@ RIDES = (
 ALL = "SELECT id, name, fare, city FROM rides"
 
 
-@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("kind", ["cow", seldom("mor")])
 def test_the_life_of_a_table(spark, kind):
     spark.sql(RIDES.format(kind))
     assert spark.sql("SELECT * FROM rides").count() == 0
