@@ -2,8 +2,8 @@
 curve through two, by pyhudi, Apache Hudi and Iceberg's rewrite_data_files.
 
 Each engine has a process of its own; every repetition works on a fresh copy of the table, the first one does not count.
-For pyhudi there is also the part of the bytes of data files that filters on ranges of both columns of the curve leave, by
-the statistics of files that it plans with: the mean of filters all over the columns, on a table of many files.
+For pyhudi there is also the part of the bytes of data files that filters on ranges of both columns of the curve leave,
+by the statistics of files that it plans with: the mean of filters all over the columns, on a table of many files.
 Environment: ``BENCH_SF``, ``BENCH_REPEAT``, ``BENCH_MEMORY``,
 ``BENCH_DIR``, as of ``python -m bench``.
 """
