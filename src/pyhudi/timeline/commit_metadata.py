@@ -8,15 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
-from pyhudi.format.avro.container import is_container, load_schema, read_container, write_container
+from pyhudi.format.avro.container import is_container, read_container
 from pyhudi.storage import join_path
+from pyhudi.timeline.commit_avro import encode_commit_record
 from pyhudi.timeline.instant import Action, completed_action
 from pyhudi.timeline.jackson_json import pretty
 from pyhudi.timeline.write_stat_json import stats_by_partition
@@ -145,28 +145,16 @@ class CommitMetadata:
         set is a HoodieReplaceCommitMetadata, everything else a HoodieCommitMetadata.
         """
         replaces = completed_action(action) == Action.REPLACE_COMMIT and self.replaced is not None
-        record: dict[str, Any] = {
-            "partitionToWriteStats": self._stats_by_partition()
-            if version >= 8
-            else stats_by_partition(write_stats(self.stats), _JSON_FIELDS, _JSON_LOG_FIELDS),
-            "compacted": self.compacted,
-            "extraMetadata": dict(self.extra),
-        }
-        if version >= 8:
-            record["version"] = None
+        stats = write_stats(self.stats)
+        record: dict[str, Any] = {"compacted": self.compacted, "extraMetadata": dict(self.extra)}
         record["operationType"] = self.operation
         if replaces:
             record["partitionToReplaceFileIds"] = self._replaced_by_partition()
         if version < 8:
-            return pretty(record).encode()
+            by_partition = stats_by_partition(stats, _JSON_FIELDS, _JSON_LOG_FIELDS)
+            return pretty({"partitionToWriteStats": by_partition} | record).encode()
         name = "HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata"
-        return write_container(load_schema(f"{name}.v8-v9"), [record])
-
-    def _stats_by_partition(self) -> dict[str, list[dict[str, Any]]]:
-        result: dict[str, list[dict[str, Any]]] = {}
-        for partition, rows in groupby(write_stats(self.stats).to_pylist(), key=lambda row: row["partitionPath"]):
-            result.setdefault(partition, []).extend(_avro_stat(row) for row in rows)
-        return result
+        return encode_commit_record(f"{name}.v8-v9", stats, record)
 
     def _replaced_by_partition(self) -> dict[str, list[str]]:
         assert self.replaced is not None
@@ -243,12 +231,4 @@ def _to_row(stat: Mapping[str, Any]) -> dict[str, Any]:
     cdc = row.get("cdcStats")
     if isinstance(cdc, Mapping):
         row["cdcStats"] = list(cdc.items())
-    return row
-
-
-def _avro_stat(row: dict[str, Any]) -> dict[str, Any]:
-    if row["path"] is None:
-        row["partitionPath"] = None
-    if row["cdcStats"] is not None:
-        row["cdcStats"] = dict(row["cdcStats"])
     return row

@@ -12,7 +12,7 @@ import importlib.resources
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import fastavro
@@ -131,7 +131,11 @@ def decode_record(
 def write_container(schema: AvroSchema | str, records: Iterable[Mapping[str, Any]]) -> bytes:
     """Return an Avro object container as Apache Hudi writes its timeline files: one block, no codec entry."""
     text = schema_json(schema)
-    bodies = [encode_record(text, record) for record in records]
+    return container_of(text, [encode_record(text, record) for record in records])
+
+
+def container_of(text: str, bodies: Sequence[bytes]) -> bytes:
+    """Return such a container of encoded records of the schema in ``text``."""
     key, value = b"avro.schema", text.encode()
     sync = os.urandom(SYNC_SIZE)
     out = bytearray(MAGIC)
