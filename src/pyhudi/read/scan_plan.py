@@ -89,6 +89,16 @@ class ScanPlan:
         """Return the part whose slices are base files alone."""
         return replace(self, tasks=self.tasks.filter(pc.invert(self._has_logs())), merging=None)
 
+    def of_slices(self, numbers: pa.Array) -> ScanPlan:
+        """Return the part of the plan with these slices, and what it holds of their partitions, alone."""
+        tasks = self.tasks.take(numbers)
+        of_them = pc.is_in(self.partition_values["partition"], pc.unique(tasks["partition"])).combine_chunks()
+        told = {
+            name: PathValue(value.values.filter(of_them), value.counts.filter(of_them))
+            for name, value in self.told.items()
+        }
+        return replace(self, tasks=tasks, partition_values=self.partition_values.filter(of_them), told=told)
+
     def _has_logs(self) -> pa.ChunkedArray:
         return pc.greater(pc.list_value_length(self.tasks["log_paths"]), 0)
 
