@@ -10,13 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.avro.container import container_of, encode_record, load_schema, schema_json
+from pyhudi.errors import FormatError
+from pyhudi.format.avro.binary_layout import record_layout
+from pyhudi.format.avro.container import container_of, encode_record, load_schema, schema_json, single_record
+from pyhudi.format.avro.decoder import RecordProjection, decode_columns
 from pyhudi.format.avro.encoder import RecordEncoder
 from pyhudi.format.avro.type_tree import Record, record_type
 from pyhudi.timeline.partition_stats import flat, group_by_partition
 
 FEW = 100
 """From so many write stats on they are encoded by columns: there both ways take about as long."""
+LARGE = 1 << 16
+"""From so many bytes on commits are decoded by columns."""
 _STATS = "partitionToWriteStats"
 
 
@@ -47,6 +52,31 @@ def encode_commit_record(name: str, stats: pa.Table, others: Mapping[str, Any]) 
             column = pa.array([_entries(others.get(field))], arrow.type)
         encoder.value(avro, column, field)
     return container_of(text, [encoder.rows.joined()[0].as_py()])
+
+
+def decode_commit_record(data: bytes) -> tuple[dict[str, Any], pa.Array, pa.StructArray]:
+    """Decode the container of a commit by columns.
+
+    Returns:
+        The other fields, the partition of each write stat (string), and the write stats with all fields of
+        `pyhudi.timeline.commit_metadata.WRITE_STAT_SCHEMA`.
+
+    Raises:
+        FormatError: the bytes are no such container.
+    """
+    text, body = single_record(data)
+    layout = record_layout(text)
+    if not layout.is_simple:
+        raise FormatError(f"commit metadata with a schema of its own: {text[:200]}")
+    wanted = {key: RecordProjection(node.raw) for key, _, node in layout.chosen(None) if node is not None}
+    raw = decode_columns(layout.avro(), body, 1, wanted)
+    fields = {f.name: node.restore(raw[key]) for key, f, node in layout.chosen(None) if node is not None}
+    stats = fields.pop(_STATS)
+    others = {name: column[0].as_py() for name, column in fields.items()}
+    maps = {name: dict(others[name] or ()) for name, column in fields.items() if pa.types.is_map(column.type)}
+    lists = stats.items
+    partitions = stats.keys.take(pc.list_parent_indices(lists))
+    return others | maps, partitions, lists.flatten()
 
 
 def _stats_by_row(stats: pa.Table) -> dict[str, list[dict[str, Any]]]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import replace
 from operator import or_
 from unittest.mock import patch
 
@@ -12,10 +13,19 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import FormatError
 from pyhudi.format.avro.container import SYNC_SIZE, read_container
-from pyhudi.timeline import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, CommitMetadata, commit_avro, decode_commit, write_stats
+from pyhudi.timeline import (
+    REPLACED_SCHEMA,
+    WRITE_STAT_SCHEMA,
+    CommitMetadata,
+    commit_avro,
+    commit_metadata,
+    decode_commit,
+    write_stats,
+)
 from pyhudi.timeline.jackson_json import pretty
 from tests.properties import examples
 
+NOTHING = WRITE_STAT_SCHEMA.empty_table()
 LONG = st.integers(0, 2**62)
 TEXT = st.text(max_size=12)
 ROW = st.fixed_dictionaries(
@@ -81,6 +91,28 @@ def test_columns_and_rows_give_the_same_bytes(metadata: CommitMetadata, action: 
         by_columns = metadata.encode(9, action)
     by_rows = metadata.encode(9, action)
     assert by_columns.split(by_columns[-SYNC_SIZE:]) == by_rows.split(by_rows[-SYNC_SIZE:])
+
+
+@given(METADATA, st.sampled_from(["commit", "replacecommit"]))
+@settings(max_examples=examples(100), deadline=None)
+def test_columns_and_rows_are_decoded_alike(metadata: CommitMetadata, action: str):
+    data = metadata.encode(9, action)
+    by_rows = decode_commit(data)
+    with patch.object(commit_metadata, "LARGE", 0):
+        by_columns = decode_commit(data)
+    assert by_columns.stats.equals(by_rows.stats)
+    assert replace(by_columns, stats=NOTHING, replaced=None) == replace(by_rows, stats=NOTHING, replaced=None)
+    assert (by_columns.replaced is None) == (by_rows.replaced is None)
+    assert by_rows.replaced is None or by_rows.replaced.equals(by_columns.replaced)
+
+
+@given(METADATA, st.data())
+@settings(max_examples=examples(100), deadline=None)
+def test_damaged_columns_are_an_error_of_ours(metadata: CommitMetadata, data: st.DataObject):
+    content = bytearray(metadata.encode(9, "commit"))
+    content[data.draw(st.integers(4, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    with patch.object(commit_metadata, "LARGE", 0), contextlib.suppress(FormatError):
+        decode_commit(bytes(content))
 
 
 @given(METADATA)

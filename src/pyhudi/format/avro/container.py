@@ -173,6 +173,24 @@ def read_container(data: bytes, reader_schema: AvroSchema | str | None = None) -
     return schema, records
 
 
+def single_record(data: bytes) -> tuple[str, memoryview]:
+    """Return the schema (Avro JSON) and the bytes of the record of a container with one record.
+
+    Raises:
+        FormatError: the bytes are no such container.
+    """
+    try:
+        reader = fastavro.block_reader(io.BytesIO(data))
+        blocks = list(reader)
+        text = reader.metadata["avro.schema"]
+    except Exception as e:  # fastavro lets whatever the broken bytes provoke escape
+        raise FormatError(f"Avro container of {len(data)} bytes cannot be read: {type(e).__name__}: {e}") from e
+    if len(blocks) != 1 or blocks[0].num_records != 1 or blocks[0].codec != "null":
+        raise FormatError(f"Avro container of {len(data)} bytes has not one plain record")
+    _check_bounded(json.loads(text))
+    return text, memoryview(blocks[0].bytes_.getbuffer())
+
+
 def _check_bounded(schema: Any) -> None:
     """Refuse a schema of which a few damaged bytes can hold any number of values, because each of them takes none.
 
