@@ -29,6 +29,8 @@ from pyhudi.services.bootstrap.metadata_bootstrap import ThreadRunner
 from pyhudi.storage import LocalStorage
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.bootstrap.bootstrap_index import BootstrapIndex
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.write.write_result import WriteResult
 from tests.cases import each_choice
 
 SELECTOR = "hoodie.bootstrap.mode.selector"
@@ -234,6 +236,32 @@ class TestRefused:
         shutil.copytree(source, tmp_path / "other")
         with pytest.raises(ConfigError, match="is bootstrapped over"):
             pyhudi.bootstrap_table(tmp_path / "table", options_for(tmp_path / "other"))
+
+
+def test_rows_that_were_not_copied_are_copied_by_the_next(source: Path, tmp_path: Path):
+    storage = LocalStorage(tmp_path / "table")
+    modes = {SELECTOR: "BootstrapRegexModeSelector", "hoodie.bootstrap.mode.selector.regex": ".*-01"}
+    plan = BootstrapPlan.of(storage, Options.parse(options_for(source, **modes)))
+    asked: list[list[str]] = []
+
+    def fail(left: BootstrapPlan, _: TableMetaClient) -> WriteResult:
+        raise RuntimeError(f"{left.full.num_rows} files")
+
+    def copy(left: BootstrapPlan, client: TableMetaClient) -> WriteResult:
+        asked.append(sorted(set(left.full["partition"].to_pylist())))
+        return WriteResult(client.storage.uri(), "BULK_INSERT", "00000000000002")
+
+    with pytest.raises(RuntimeError, match="2 files"):
+        run_bootstrap(plan, ThreadRunner(), fail, LOCAL)
+    table = HudiTable.for_path(str(tmp_path / "table"))
+    assert {row["day"] for row in rows_of(table)} == {"2024-01-01"}
+    result = run_bootstrap(plan, ThreadRunner(), copy, LOCAL)
+    assert (asked, result.instant, result.num_files, result.created_table) == (
+        [["2024-01-02"]],
+        "00000000000002",
+        0,
+        False,
+    )
 
 
 def test_a_bootstrap_that_dies_anywhere_is_finished_by_the_next(source: Path, tmp_path: Path):
