@@ -11,6 +11,8 @@ SPARK4_READY := $(SPARK4)/.ready
 # tests, in their order, so that a fixture of a module is seldom made twice. PYTEST_PROCESSES=1: one after the other
 IN_PARALLEL = -n $(or $(PYTEST_PROCESSES),2) --dist worksteal
 # variants of what others test, too (tests/cases.py), take as long again: ALL=1 runs them
+# and half of the examples and of the places where something dies are tried, but where ALL=1 or a number says otherwise
+export PYHUDI_EXAMPLES ?= $(if $(ALL),1,0.5)
 not = $(if $(ALL),$(if $(1),-m 'not $(1)'),-m 'not slow$(if $(1), and not $(1))')
 
 .DEFAULT_GOAL := help

@@ -32,6 +32,7 @@ WRITES = {
 ARCHIVING = {**WRITES, "hoodie.archive.automatic": "true"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", ["0.15.0"], indirect=True)
 def test_an_archive_of_layout_1(oracle: Oracle, tmp_path: Path) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"

@@ -23,6 +23,7 @@ SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "tr
 PARTITIONS = {"files", "column_stats", "partition_stats", "bloom_filters"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_apache_hudi_goes_on(
     oracle: Oracle, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

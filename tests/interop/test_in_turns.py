@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cases import every_second, seldom
+from tests.cases import seldom
 from tests.interop.both import OURS, THEIRS, Both
 from tests.interop.oracle import Oracle
 from tests.interop.pairwise import pairwise
@@ -77,7 +77,7 @@ def _sides(scenario: Scenario) -> tuple[str, str]:
     return (OURS, THEIRS) if scenario.ours_first else (THEIRS, OURS)
 
 
-@pytest.mark.parametrize(("oracle", "scenario"), every_second(_cases(LONG)), indirect=["oracle"])
+@pytest.mark.parametrize(("oracle", "scenario"), [seldom(case) for case in _cases(LONG)], indirect=["oracle"])
 def test_nine_commits(oracle: Oracle, scenario: Scenario, spark: Any, tmp_path: Path) -> None:
     both = Both(scenario, tmp_path / "table", oracle, spark)
     sides = _sides(scenario)

@@ -134,7 +134,10 @@ def test_apache_hudi_builds_what_is_planned_here(
 
 @pytest.mark.parametrize(
     ("oracle", "table_type", "index"),
-    [seldom(("1.2.0", "COPY_ON_WRITE", "expr_index_upper_id")), ("1.2.0", "MERGE_ON_READ", "secondary_index_by_v")],
+    [
+        seldom(("1.2.0", "COPY_ON_WRITE", "expr_index_upper_id")),
+        seldom(("1.2.0", "MERGE_ON_READ", "secondary_index_by_v")),
+    ],
     indirect=["oracle"],
 )
 def test_what_apache_hudi_plans_is_built_here(

@@ -44,6 +44,7 @@ def test_errors_name_java_causes(oracle: Oracle, tmp_path: Path) -> None:
     assert oracle.sql("SELECT 1 AS one").to_pylist() == [{"one": 1}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_the_model_says_what_apache_hudi_does(oracle: Oracle, tmp_path: Path) -> None:
     """If this fails the other tests of the folder compare with a wrong expectation."""

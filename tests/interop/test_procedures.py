@@ -66,6 +66,12 @@ SAME_COLUMNS = [
     "commits_compare('{t}', '{path}')",
     "help()",
 ]
+METADATA = (
+    "SELECT key, type, array_join(array_sort(map_keys(filesystemMetadata)), ',') AS files, "
+    "ColumnStatsMetadata.valueCount AS n, "
+    "ColumnStatsMetadata.minValue.member6.value AS least, recordIndexMetadata.partitionName AS place "
+    "FROM hudi_metadata('{path}') ORDER BY key, type"
+)
 LAST = [
     "repair_migrate_partition_meta(table => '{t}')",
     "repair_migrate_partition_meta(table => '{t}', dry_run => false)",
@@ -102,6 +108,11 @@ def test_the_same_calls(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> 
     text = (made / ".hoodie" / "hoodie.properties").read_text()
     props.write_text(f"{text}\nhoodie.partition.metafile.use.base.format=true\nmy.own=1\n")
     spark.sql(f"CREATE TABLE called USING hudi LOCATION '{copied}'")
+    records = METADATA.format(path=made)
+    assert [tuple(row) for row in spark.sql(records).collect()] == theirs(records)[1]
+    assert spark.sql(f"SELECT * FROM hudi_metadata('{copied}')").columns == [
+        row[0] for row in theirs(f"DESCRIBE (SELECT * FROM hudi_metadata('{made}'))")[1]
+    ]
     sides: list[tuple[Callable[[str], Call], dict[str, Any]]] = [
         (run, {"t": "called", "path": path, "second": second, "third": third, "props": props})
         for run, path in ((theirs, made), (ours, copied))

@@ -30,25 +30,28 @@ def _options(table_type: str, *more: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", seldom("MERGE_ON_READ")])
+@pytest.mark.parametrize("first", [seldom("ours"), "theirs"])
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
-def test_the_record_index_in_turns(oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_the_record_index_in_turns(
+    oracle: Oracle, first: str, table_type: str, spark: SparkSession, tmp_path: Path
+) -> None:
     options = _options(table_type, GLOBAL, {"hoodie.index.type": "RECORD_INDEX"})
-    for first, second in (("ours", "theirs"), ("theirs", "ours")):
-        both = InTurns(tmp_path / first, oracle, spark, options)
-        both.write(first, rows(0, 20, 1, "a"))
-        assert "record_index" in oracle.metadata_partitions(both.path)
-        both.write(second, rows(10, 30, 2, "b"))
-        both.write(first, rows(5, 35, 3, "c"))
-        both.write(second, rows(0, 4, 4, ""), "delete")
-        both.write(first, rows(2, 8, 5, "again"))
-        both.write("ours", rows(30, 38, 6, "by another index"), hoodie__index__type="BLOOM")
-        # by event time k013 is stronger where it is
-        moves, stronger = {"hoodie__index__type": "GLOBAL_SIMPLE"}, both.model["k013"]
-        both.write(first, [("k012", 5, "p1", 7, "moved"), ("k013", 5, "p0", 2, "stays")], **moves)
-        both.model["k013"] = stronger
-        both.write(second, [("k012", 5, "p0", 8, "moved back"), ("k015", 5, "p9", 8, "moved")], **moves)
-        both.check(SKIPPING, ("k003", "k034", "k000", "k037", "k012", "k013", "k015"))
-        assert "record_index" in oracle.metadata_partitions(both.path)
+    second = {"ours": "theirs", "theirs": "ours"}[first]
+    both = InTurns(tmp_path / first, oracle, spark, options)
+    both.write(first, rows(0, 20, 1, "a"))
+    assert "record_index" in oracle.metadata_partitions(both.path)
+    both.write(second, rows(10, 30, 2, "b"))
+    both.write(first, rows(5, 35, 3, "c"))
+    both.write(second, rows(0, 4, 4, ""), "delete")
+    both.write(first, rows(2, 8, 5, "again"))
+    both.write("ours", rows(30, 38, 6, "by another index"), hoodie__index__type="BLOOM")
+    # by event time k013 is stronger where it is
+    moves, stronger = {"hoodie__index__type": "GLOBAL_SIMPLE"}, both.model["k013"]
+    both.write(first, [("k012", 5, "p1", 7, "moved"), ("k013", 5, "p0", 2, "stays")], **moves)
+    both.model["k013"] = stronger
+    both.write(second, [("k012", 5, "p0", 8, "moved back"), ("k015", 5, "p9", 8, "moved")], **moves)
+    both.check(SKIPPING, ("k003", "k034", "k000", "k037", "k012", "k013", "k015"))
+    assert "record_index" in oracle.metadata_partitions(both.path)
 
 
 @pytest.mark.parametrize("table_type", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
@@ -100,7 +103,8 @@ def test_deletes_by_a_partitioned_record_index(oracle: Oracle, spark: SparkSessi
     assert left["theirs"] == [("k001", "p1"), ("k003", "p1"), ("k005", "p1")]
 
 
-@pytest.mark.parametrize("table_type", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
+@pytest.mark.slow
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_buckets_with_a_record_index_in_turns(
     oracle: Oracle, table_type: str, spark: SparkSession, tmp_path: Path

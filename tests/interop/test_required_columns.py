@@ -116,7 +116,7 @@ class Table:
 @pytest.mark.parametrize(
     ("oracle", "kind", "names"),
     [
-        ("0.15.0", "COPY_ON_WRITE", FLAT),
+        seldom(("0.15.0", "COPY_ON_WRITE", FLAT)),
         seldom(("0.15.0", "COPY_ON_WRITE", tuple(FIELDS))),
         ("0.15.0", "MERGE_ON_READ", tuple(FIELDS)),
         seldom(("1.2.0", "COPY_ON_WRITE", FLAT)),

@@ -139,6 +139,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "metadata"), KINDS)
 @pytest.mark.parametrize("oracle", ["0.15.0"], indirect=True)
 def test_made_by_0_15(version_6: Path, oracle: Oracle, tables: Path, kind: str, metadata: bool) -> None:
@@ -153,6 +154,7 @@ def test_made_by_0_15(version_6: Path, oracle: Oracle, tables: Path, kind: str, 
     write_on(oracle, back, kind, metadata=metadata, version=6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "metadata"), KINDS)
 @pytest.mark.parametrize("oracle", ["1.0.2"], indirect=True)
 def test_upgraded_to_8(version_6: Path, oracle: Oracle, tables: Path, kind: str, metadata: bool) -> None:

@@ -46,7 +46,7 @@ TABLES = {
     "bucket": {**KEYED, "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
     "virtual-keys": {**KEYED, "hoodie.populate.meta.fields": "false"},
 }
-USUAL = ("cow", "mor", "keyless")
+USUAL = ("mor", "keyless")
 FIRST = [(1, "Oslo", 10, (1, "x")), (2, "Oslo", 20, (2, "x")), (3, "Bergen", 30, None), (4, "Moss", 40, (4, "x"))]
 
 

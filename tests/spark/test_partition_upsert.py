@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.cases import seldom
 from tests.spark.model import Model, Row, frame, options, rows_of
 
 from pyhudi.config.enums import TableType
@@ -58,8 +59,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("COPY_ON_WRITE", 9, {}),
         ("COPY_ON_WRITE", 6, OFF),
         ("MERGE_ON_READ", 9, {}),
-        ("MERGE_ON_READ", 9, OFF),
-        ("MERGE_ON_READ", 6, {}),
+        seldom(("MERGE_ON_READ", 9, OFF)),
+        seldom(("MERGE_ON_READ", 6, {})),
     ],
 )
 def test_writes_against_a_dict(

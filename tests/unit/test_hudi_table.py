@@ -163,6 +163,7 @@ def test_history(table, made):
         (at(10), at(12), "COMPLETED", "UPSERT", 2),
     ]
     assert rows[2]["files_written"] == rows[2]["partitions"] == 2
+    assert [row["millis"] for row in rows[:2]] == [None, int(at(25)) - int(at(20))]
     assert table.history(archived=True).num_rows == 3
 
 

@@ -14,7 +14,7 @@ from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.archive.archived_timeline import read_history
 from pyhudi.timeline.commit_metadata import CommitMetadata, decode_commit, total
-from pyhudi.timeline.instant import WRITE_ACTIONS, State
+from pyhudi.timeline.instant import WRITE_ACTIONS, State, millis_of_instant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +31,8 @@ _TOTALS = {
     "bytes_written": "totalWriteBytes",
 }
 
+_TASK_MILLIS = {"scan_millis": ("totalScanTime",), "write_millis": ("totalUpsertTime", "totalCreateTime")}
+
 HISTORY_SCHEMA = pa.schema(
     [
         ("requested", pa.string()),
@@ -42,12 +44,15 @@ HISTORY_SCHEMA = pa.schema(
         ("files_written", pa.int64()),
         ("file_groups_replaced", pa.int64()),
         *((name, pa.int64()) for name in _TOTALS),
+        ("millis", pa.int64()),
+        *((name, pa.int64()) for name in _TASK_MILLIS),
         ("archived", pa.bool_()),
     ]
 )
 """One row per instant, newest first. ``completed`` is null while pending and in tables before version 8; ``operation``
 and the counts are null for what is no completed write. ``rows_written`` counts all rows of the written files, copied
-ones included."""
+ones included. ``millis`` are the milliseconds from the request to the completion; ``scan_millis`` and ``write_millis``
+those that the tasks of a write, all together, took to read log files and to write data files, as far as it says so."""
 
 COMMITS_SCHEMA = pa.schema(
     [
@@ -95,6 +100,7 @@ def _history_row(
         "action": action,
         "state": str(state),
         "archived": archived,
+        "millis": _between(requested, completed),
     }
     if metadata is not None:
         stats = metadata.stats
@@ -106,8 +112,25 @@ def _history_row(
             if metadata.replaced is None
             else metadata.replaced["file_id"].drop_null().length(),
             **{name: total(stats, column) for name, column in _TOTALS.items()},
+            **{name: _task_millis(stats, times) for name, times in _TASK_MILLIS.items()},
         }
     return row
+
+
+def _between(requested: str, completed: str | None) -> int | None:
+    """Milliseconds between two instants; None where one of them is unknown, or no time."""
+    if completed is None:
+        return None
+    try:
+        return millis_of_instant(completed) - millis_of_instant(requested)
+    except ValueError:
+        return None
+
+
+def _task_millis(stats: pa.Table, times: tuple[str, ...]) -> int | None:
+    """The sum of these times of all tasks; None where nobody said anything."""
+    known = stats["runtimeStats"].drop_null().combine_chunks()
+    return sum(pc.sum(known.field(name)).as_py() or 0 for name in times) if len(known) else None
 
 
 class Inspect:

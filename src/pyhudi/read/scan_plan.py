@@ -15,6 +15,7 @@ from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.pruning.partition_pruning import PathValue, by_partition
 from pyhudi.read.query import Query
 from pyhudi.read.schema.column_renames import Names
+from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
 
 if TYPE_CHECKING:
     from pyhudi.merge.file_group_reader import SliceContext
@@ -88,6 +89,22 @@ class ScanPlan:
     def without_logs(self) -> ScanPlan:
         """Return the part whose slices are base files alone."""
         return replace(self, tasks=self.tasks.filter(pc.invert(self._has_logs())), merging=None)
+
+    def bootstrapped(self) -> tuple[ScanPlan, ScanPlan]:
+        """Return the part whose base files have their data columns in files that were bootstrapped, and the rest."""
+        skeletons = pc.equal(self.tasks["base_instant"], METADATA_BOOTSTRAP)
+        rest = replace(self, tasks=self.tasks.filter(pc.invert(skeletons)))
+        return replace(self, tasks=self.tasks.filter(skeletons)), rest
+
+    def of_slices(self, numbers: pa.Array) -> ScanPlan:
+        """Return the part of the plan with these slices, and what it holds of their partitions, alone."""
+        tasks = self.tasks.take(numbers)
+        of_them = pc.is_in(self.partition_values["partition"], pc.unique(tasks["partition"])).combine_chunks()
+        told = {
+            name: PathValue(value.values.filter(of_them), value.counts.filter(of_them))
+            for name, value in self.told.items()
+        }
+        return replace(self, tasks=tasks, partition_values=self.partition_values.filter(of_them), told=told)
 
     def _has_logs(self) -> pa.ChunkedArray:
         return pc.greater(pc.list_value_length(self.tasks["log_paths"]), 0)

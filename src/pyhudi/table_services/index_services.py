@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pyhudi.metrics.progress import Progress
 from pyhudi.services.indexing.async_indexer import run_index
 from pyhudi.services.indexing.index_builder import Builder, IndexResult, build_index, drop_index
 from pyhudi.services.indexing.index_preparation import Preparer
@@ -31,6 +32,7 @@ class IndexServices(ServiceBase):
         options: Given = None,
         dry_run: bool = False,
         spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> IndexResult:
         """Build an index of the metadata table, as ``CREATE INDEX name ON t USING using (columns)``; later writes
         maintain it.
@@ -56,6 +58,7 @@ class IndexServices(ServiceBase):
                 record index is partitioned.
             dry_run: Change nothing, and return what would be built.
             spark: Session that runs the build; None for the active one.
+            progress: Called with the name of the work, how many indexes are built, and how many there are to build.
 
         Returns:
             The partitions of the metadata table that were built; none, with a ``reason``, if there was nothing to do.
@@ -77,6 +80,7 @@ class IndexServices(ServiceBase):
             if_not_exists=if_not_exists,
             dry_run=dry_run,
             stats_reader=file_stats_reader(spark),
+            progress=progress,
         )
 
     def drop_index(
@@ -145,6 +149,7 @@ class IndexServices(ServiceBase):
         *,
         dry_run: bool = False,
         spark: SparkSession | None = None,
+        progress: Progress | None = None,
     ) -> IndexResult:
         """Build the planned indexes, oldest first, or only that of ``instant``, while writers go on.
 
@@ -156,6 +161,7 @@ class IndexServices(ServiceBase):
             options: Apache Hudi's options, on top of the table's.
             dry_run: Change nothing, and return what would be built.
             spark: Session that runs the build; None for the active one.
+            progress: Called with the name of the work, how many indexes are built, and how many there are to build.
 
         Returns:
             The partitions of the metadata table that were built.
@@ -174,6 +180,7 @@ class IndexServices(ServiceBase):
             instant=instant,
             dry_run=dry_run,
             stats_reader=file_stats_reader(spark),
+            progress=progress,
         )
 
     def pending_indexes(self) -> list[IndexPlan]:

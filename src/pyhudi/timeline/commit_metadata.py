@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from itertools import groupby
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import FormatError
-from pyhudi.format.avro.container import is_container, load_schema, read_container, write_container
+from pyhudi.format.avro.container import is_container, read_container
+from pyhudi.format.avro.decoder import has_fast_decoder
 from pyhudi.storage import join_path
+from pyhudi.timeline.commit_avro import LARGE, decode_commit_record, encode_commit_record
 from pyhudi.timeline.instant import Action, completed_action
 from pyhudi.timeline.jackson_json import pretty
 from pyhudi.timeline.write_stat_json import stats_by_partition
@@ -145,28 +146,16 @@ class CommitMetadata:
         set is a HoodieReplaceCommitMetadata, everything else a HoodieCommitMetadata.
         """
         replaces = completed_action(action) == Action.REPLACE_COMMIT and self.replaced is not None
-        record: dict[str, Any] = {
-            "partitionToWriteStats": self._stats_by_partition()
-            if version >= 8
-            else stats_by_partition(write_stats(self.stats), _JSON_FIELDS, _JSON_LOG_FIELDS),
-            "compacted": self.compacted,
-            "extraMetadata": dict(self.extra),
-        }
-        if version >= 8:
-            record["version"] = None
+        stats = write_stats(self.stats)
+        record: dict[str, Any] = {"compacted": self.compacted, "extraMetadata": dict(self.extra)}
         record["operationType"] = self.operation
         if replaces:
             record["partitionToReplaceFileIds"] = self._replaced_by_partition()
         if version < 8:
-            return pretty(record).encode()
+            by_partition = stats_by_partition(stats, _JSON_FIELDS, _JSON_LOG_FIELDS)
+            return pretty({"partitionToWriteStats": by_partition} | record).encode()
         name = "HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata"
-        return write_container(load_schema(f"{name}.v8-v9"), [record])
-
-    def _stats_by_partition(self) -> dict[str, list[dict[str, Any]]]:
-        result: dict[str, list[dict[str, Any]]] = {}
-        for partition, rows in groupby(write_stats(self.stats).to_pylist(), key=lambda row: row["partitionPath"]):
-            result.setdefault(partition, []).extend(_avro_stat(row) for row in rows)
-        return result
+        return encode_commit_record(f"{name}.v8-v9", stats, record)
 
     def _replaced_by_partition(self) -> dict[str, list[str]]:
         assert self.replaced is not None
@@ -190,6 +179,9 @@ def decode_commit(data: bytes) -> CommitMetadata:
     if not data:
         raise FormatError("commit metadata of zero bytes")
     if is_container(data):
+        if len(data) >= LARGE and has_fast_decoder():
+            values, partitions, stats = decode_commit_record(data)
+            return replace(commit_of_record(values), stats=_with_partitions(stats, partitions))
         _, records = read_container(data)
         if len(records) != 1:
             raise FormatError(f"commit metadata must hold one Avro record, this has {len(records)}")
@@ -220,16 +212,18 @@ def commit_of_record(record: Any) -> CommitMetadata:
 def _stats_table(by_partition: Mapping[str, list[Mapping[str, Any]]]) -> pa.Table:
     """All stats, column by column: a commit may have very many."""
     stats = [stat for found in by_partition.values() for stat in found]
-    columns = []
-    for field_ in WRITE_STAT_SCHEMA:
-        if field_.name == "partitionPath":
-            values: list[Any] = [partition for partition, found in by_partition.items() for _ in found]
-        else:
-            values = [stat.get(field_.name) for stat in stats]
-        if field_.name == "cdcStats":
-            values = [list(value.items()) if isinstance(value, Mapping) else value for value in values]
-        columns.append(pa.array(values, field_.type))
-    return write_stats(pa.Table.from_arrays(columns, schema=WRITE_STAT_SCHEMA))
+    if any(stat.get("cdcStats") for stat in stats):
+        stats = [_to_row(stat) for stat in stats]
+    rows = pa.array(stats, pa.struct(list(WRITE_STAT_SCHEMA)))
+    partitions = [partition for partition, found in by_partition.items() for _ in found]
+    return _with_partitions(rows, pa.array(partitions, pa.string()))
+
+
+def _with_partitions(rows: pa.StructArray, partitions: pa.Array) -> pa.Table:
+    """Write stats with the partitions that they were found under; those of workload profiles have none inside."""
+    known = {field.name for field in rows.type}
+    columns = {name: rows.field(name) for name in WRITE_STAT_SCHEMA.names if name in known}
+    return write_stats(pa.table(columns | {"partitionPath": partitions}))
 
 
 def _replaced_table(replaced: Mapping[str, list[str]]) -> pa.Table:
@@ -243,12 +237,4 @@ def _to_row(stat: Mapping[str, Any]) -> dict[str, Any]:
     cdc = row.get("cdcStats")
     if isinstance(cdc, Mapping):
         row["cdcStats"] = list(cdc.items())
-    return row
-
-
-def _avro_stat(row: dict[str, Any]) -> dict[str, Any]:
-    if row["path"] is None:
-        row["partitionPath"] = None
-    if row["cdcStats"] is not None:
-        row["cdcStats"] = dict(row["cdcStats"])
     return row

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.timeline.jackson_json import Printed, pretty, quote
+from pyhudi.timeline.partition_stats import flat, group_by_partition
 
 _DEPTH = 2
 """Of a stat in the text of a commit: below the commit and its partitions."""
@@ -27,30 +27,23 @@ def stats_by_partition(stats: pa.Table, fields: Sequence[str], log_fields: Seque
     """
     if not stats.num_rows:
         return {}
-    stats = stats.combine_chunks()
-    encoded = _chunk(stats["partitionPath"]).dictionary_encode()
-    order = pc.sort_indices(encoded.indices)
-    stats = stats.take(order).combine_chunks()
-    is_plan = pc.is_null(stats["path"])
-    of_plan = pc.if_else(is_plan, pa.scalar(None, pa.string()), stats["partitionPath"])
-    stats = stats.set_column(stats.column_names.index("partitionPath"), "partitionPath", of_plan)
-    texts = _objects(stats, fields, log_fields)
-    counts = np.bincount(encoded.indices.to_numpy(zero_copy_only=False), minlength=len(encoded.dictionary))
-    ends = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
-    joined = pc.binary_join(pa.ListArray.from_arrays(ends, texts), ", ").to_pylist()
-    return {p: Printed(f"[ {text} ]") for p, text in zip(encoded.dictionary.to_pylist(), joined, strict=True)}
+    grouped = group_by_partition(stats)
+    texts = _objects(grouped.stats, fields, log_fields)
+    joined = pc.binary_join(pa.ListArray.from_arrays(grouped.offsets, texts), ", ").to_pylist()
+    partitions = grouped.partitions.to_pylist()
+    return {p: Printed(f"[ {text} ]") for p, text in zip(partitions, joined, strict=True)}
 
 
 def _objects(stats: pa.Table, fields: Sequence[str], log_fields: Sequence[str]) -> pa.Array:
     pad, end = "  " * (_DEPTH + 1), "\n" + "  " * _DEPTH + "}"
     parts: list[pa.Array | str] = []
     for name in fields:
-        parts += [f"{',' if parts else '{'}\n{pad}{quote(name)} : ", _values(_chunk(stats[name]))]
-    is_log = _chunk(pc.is_valid(stats["logVersion"]))
+        parts += [f"{',' if parts else '{'}\n{pad}{quote(name)} : ", _values(flat(stats[name]))]
+    is_log = flat(pc.is_valid(stats["logVersion"]))
     if pc.any(is_log).as_py():
         more: list[pa.Array | str] = []
         for name in log_fields:
-            more += [f",\n{pad}{quote(name)} : ", _values(_chunk(stats[name]))]
+            more += [f",\n{pad}{quote(name)} : ", _values(flat(stats[name]))]
         more.append(f',\n{pad}"recordsStats" : {_NO_RECORDS_STATS}')
         parts.append(pc.if_else(is_log, _joined(more), ""))
     return _joined([*parts, end])
@@ -98,8 +91,3 @@ def _structs(column: pa.Array) -> pa.Array:
 
 def _joined(parts: Sequence[pa.Array | str]) -> pa.Array:
     return pc.binary_join_element_wise(*parts, "")
-
-
-def _chunk(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)

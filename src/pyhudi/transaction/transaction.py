@@ -12,7 +12,6 @@ rolled back: one of them sees the other.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -41,15 +40,13 @@ from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.timeline.write_gate import PublicationIntent, WriteGate
 from pyhudi.transaction.action_start import current_config, new_heartbeat
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
-from pyhudi.transaction.conflicts import schema_conflicts as column_rules
+from pyhudi.transaction.commit_request import CommitRequest
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
-from pyhudi.transaction.conflicts.conflict_resolution import find_conflict, find_rival
-from pyhudi.transaction.conflicts.key_conflicts import find_key_conflict
-from pyhudi.transaction.conflicts.serializable_reads import ReadSet
+from pyhudi.transaction.conflicts.conflict_resolution import find_conflict
 from pyhudi.transaction.file_reconciliation import reconcile
 from pyhudi.transaction.locks.lock_factory import make_lock_provider
 from pyhudi.transaction.locks.lock_provider import LockProvider
-from pyhudi.transaction.post_commit.commit_report import report_commit
+from pyhudi.transaction.post_commit.commit_report import millis_by_phase, report_commit
 from pyhudi.transaction.post_commit.metadata_updates import (
     build_metadata_table,
     metadata_write_context,
@@ -59,18 +56,15 @@ from pyhudi.transaction.post_commit.metadata_updates import (
 from pyhudi.transaction.publication import publish_instant
 from pyhudi.transaction.rollback import late_files
 from pyhudi.transaction.rollback.rollback_failed import Rollbacks, failed_writes_policy, newest, refuse_pending_restore
-from pyhudi.transaction.rollback.rollback_status import find_rollback, rolled_back
+from pyhudi.transaction.rollback.rollback_status import refuse_if_rolled_back
 
 if TYPE_CHECKING:
     from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob
     from pyhudi.storage import Storage
     from pyhudi.table.meta_client import TableMetaClient
+    from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 
 __all__ = ["Transaction"]
-
-PHASES = ("write", "commit", "metadata_services")
-"""Phases of a write, of which results say how long they took: until the commit, with planning; the publication, with
-the wait for the lock; compaction of the metadata table."""
 
 _log = logging.getLogger(__name__)
 
@@ -119,10 +113,13 @@ class Transaction:
         operation: str,
         options: Mapping[str, str],
         stats_reader: FileStatsReader = LOCAL,
+        *,
+        instant: str | None = None,
     ) -> Transaction:
         """Announce a write.
 
         ``action`` is commit, deltacommit or replacecommit, ``operation`` an operation type such as ``UPSERT``.
+        ``instant``: the requested time of a write that always has the same, as a bootstrap has.
 
         Raises:
             TransactionError: a restore is pending.
@@ -137,13 +134,13 @@ class Transaction:
         self.stats_reader = stats_reader
         try:
             with generator.reserve() as slot:
-                self._begin(slot, action)
+                self._begin(slot, action, instant)
         except BaseException:
             self._stop_heartbeat()
             raise
         return self
 
-    def _begin(self, slot: Slot, action: str) -> None:
+    def _begin(self, slot: Slot, action: str, instant: str | None) -> None:
         """Clear away what others left, and announce the write; the lock is held."""
         storage, options = self.storage, self.options
         policy = failed_writes_policy(options)
@@ -156,8 +153,10 @@ class Transaction:
         # before the first change to the timeline: a metadata table must not outlive what it describes
         self.config = without_disabled(storage, config, self.typed_options)
         self._rollbacks.clean_up(active, failed, options)
+        if instant is not None:  # that may have been begun before: those attempts are rolled back by now
+            active = active.reload()
         self.timeline, self._active = active.timeline, active
-        requested = slot.take(newest(active))
+        requested = instant or slot.take(newest(active))
         if policy is not FailedWritesPolicy.EAGER:
             self._heartbeat = new_heartbeat(storage, requested, options)
             self._heartbeat.start()
@@ -259,9 +258,7 @@ class Transaction:
         self._tidy(metadata)
         warnings: list[str] = []
         try:
-            conflict = self._decide(
-                metadata, exclusively, index, planned_on, agree_on_columns=agree_on_columns, reads=reads
-            )
+            conflict = self._decide(CommitRequest(metadata, exclusively, index, planned_on, agree_on_columns, reads))
         except CommitStateUnknownError:
             self._leave_pending()
             raise
@@ -281,45 +278,29 @@ class Transaction:
             self.storage, self.typed_options, self.config, self._generator, self._metadata_job, self.stats_reader
         )
         clock.append(time.perf_counter())
-        spans = itertools.pairwise(clock)
-        millis = {name: round((end - start) * 1000) for name, (start, end) in zip(PHASES, spans, strict=True)}
+        millis = millis_by_phase(clock)
         report_commit(self.storage, self.config, self._entry, metadata, millis, self.typed_options)
         return Committed(self._entry, tuple(warnings), millis)
 
-    def _decide(
-        self,
-        metadata: CommitMetadata,
-        exclusively: Callable[[Instant], None] | None,
-        index: IndexDelta | None,
-        planned_on: str | None,
-        *,
-        agree_on_columns: bool,
-        reads: ReadSet | None,
-    ) -> Conflicted | None:
+    def _decide(self, request: CommitRequest) -> Conflicted | None:
         """Publish the write under the lock, or say what stands against that."""
         with self._generator.reserve() as slot:
             active = self._active.reload()
             self._check_alive(active, State.INFLIGHT)
             active = self._rollbacks.settle(active, self.instant)
-            conflict = self._find_conflict(metadata, active)
+            conflict = self._find_conflict(request.metadata, active)
             if conflict is None:
-                conflict = find_key_conflict(index, self.instant, self.timeline, active)
-            if conflict is None and reads is not None:
-                conflict = reads.find_conflict(self.instant, active)
-            if conflict is None and exclusively is not None:
-                conflict = find_rival(self.instant, self.timeline, active)
+                conflict = request.find_conflict(self.instant, self.timeline, active)
             if conflict is not None:
                 return conflict
-            if agree_on_columns:
-                agreed = column_rules.agree_on_columns(metadata, self.instant, planned_on, active)
-                if isinstance(agreed, Conflicted):
-                    return agreed
-                metadata = agreed
+            metadata = request.agreed_metadata(self.instant, active)
+            if isinstance(metadata, Conflicted):
+                return metadata
             self.config = current_config(self.storage, self.config)
             content = metadata.encode(self.config.version, self.action)
             metadata_context = metadata_write_context(self.storage, self.typed_options, active, slot, self.stats_reader)
-            if exclusively is None:
-                told = index or IndexDelta()
+            if request.exclusively is None:
+                told = request.index or IndexDelta()
                 self.config = apply_commit(metadata_context, self.config, self.instant, metadata, told)
             else:
                 # what comes after it is another table
@@ -331,10 +312,10 @@ class Transaction:
                 self._intent.set()
             self._lock.ensure_held()
             done = publish_instant(active, self._entry, content, completion, self.timeline)
-            if exclusively is not None:
-                exclusively(done)
+            if request.exclusively is not None:
+                request.exclusively(done)
             self._published = done
-            if exclusively is None:
+            if request.exclusively is None:
                 self._metadata_job = plan_metadata_services(metadata_context, self.config)
         return None
 
@@ -387,10 +368,7 @@ class Transaction:
         refuse_pending_restore(active)
         if self._heartbeat is not None:
             self._heartbeat.check()
-        found = active.timeline.find(self.instant, self.action)
-        rollback = find_rollback(active, self.timeline, self.instant)
-        if rollback is not None or found is None or found.state is not expected:
-            raise rolled_back(self._entry, found, rollback, active)
+        refuse_if_rolled_back(self._entry, expected, self.timeline, active)
 
     def _finish(self) -> list[str]:
         """Take away the traces of work; returns what went wrong with that. The next writer takes away what is left."""

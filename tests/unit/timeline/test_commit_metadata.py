@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import replace
+from operator import or_
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -9,17 +12,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.errors import FormatError
-from pyhudi.format.avro.container import read_container
-from pyhudi.timeline import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, CommitMetadata, decode_commit, write_stats
+from pyhudi.format.avro.container import SYNC_SIZE, read_container
+from pyhudi.timeline import (
+    REPLACED_SCHEMA,
+    WRITE_STAT_SCHEMA,
+    CommitMetadata,
+    commit_avro,
+    commit_metadata,
+    decode_commit,
+    write_stats,
+)
 from pyhudi.timeline.jackson_json import pretty
 from tests.properties import examples
 
+NOTHING = WRITE_STAT_SCHEMA.empty_table()
 LONG = st.integers(0, 2**62)
 TEXT = st.text(max_size=12)
 ROW = st.fixed_dictionaries(
     {
         "fileId": TEXT,
-        "path": TEXT,
+        "path": TEXT | st.none(),
         "partitionPath": st.sampled_from(["", "a", "b=1/c=é", "x y"]),
         "prevCommit": TEXT,
         "numWrites": LONG,
@@ -35,10 +47,13 @@ ROW = st.fixed_dictionaries(
         "minEventTime": LONG,
     },
 )
+LOG_FILE = st.fixed_dictionaries(
+    {"logVersion": st.integers(0, 9), "logOffset": LONG, "baseFile": TEXT, "logFiles": st.lists(TEXT, max_size=3)}
+)
 METADATA = st.builds(
     CommitMetadata,
     operation=st.sampled_from(["UPSERT", "INSERT", "DELETE", "INSERT_OVERWRITE"]),
-    stats=st.lists(ROW, max_size=5).map(write_stats),
+    stats=st.lists(st.builds(dict, ROW) | st.builds(or_, ROW, LOG_FILE), max_size=5).map(write_stats),
     extra=st.dictionaries(TEXT, TEXT, max_size=3),
     compacted=st.booleans(),
     replaced=st.none()
@@ -67,6 +82,37 @@ def test_nothing_is_lost(metadata: CommitMetadata, version: int):
     assert (again.replaced is None) == (metadata.replaced is None)
     if metadata.replaced is not None:
         assert by_partition(again.replaced, "partition") == by_partition(metadata.replaced, "partition")
+
+
+@given(METADATA, st.sampled_from(["commit", "replacecommit"]))
+@settings(max_examples=examples(100), deadline=None)
+def test_columns_and_rows_give_the_same_bytes(metadata: CommitMetadata, action: str):
+    with patch.object(commit_avro, "FEW", 0):
+        by_columns = metadata.encode(9, action)
+    by_rows = metadata.encode(9, action)
+    assert by_columns.split(by_columns[-SYNC_SIZE:]) == by_rows.split(by_rows[-SYNC_SIZE:])
+
+
+@given(METADATA, st.sampled_from(["commit", "replacecommit"]))
+@settings(max_examples=examples(100), deadline=None)
+def test_columns_and_rows_are_decoded_alike(metadata: CommitMetadata, action: str):
+    data = metadata.encode(9, action)
+    by_rows = decode_commit(data)
+    with patch.object(commit_metadata, "LARGE", 0):
+        by_columns = decode_commit(data)
+    assert by_columns.stats.equals(by_rows.stats)
+    assert replace(by_columns, stats=NOTHING, replaced=None) == replace(by_rows, stats=NOTHING, replaced=None)
+    assert (by_columns.replaced is None) == (by_rows.replaced is None)
+    assert by_rows.replaced is None or by_rows.replaced.equals(by_columns.replaced)
+
+
+@given(METADATA, st.data())
+@settings(max_examples=examples(100), deadline=None)
+def test_damaged_columns_are_an_error_of_ours(metadata: CommitMetadata, data: st.DataObject):
+    content = bytearray(metadata.encode(9, "commit"))
+    content[data.draw(st.integers(4, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    with patch.object(commit_metadata, "LARGE", 0), contextlib.suppress(FormatError):
+        decode_commit(bytes(content))
 
 
 @given(METADATA)

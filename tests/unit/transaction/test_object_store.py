@@ -9,6 +9,7 @@ import pytest
 from pyhudi.errors import AlreadyExistsError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
+from tests.properties import places
 from tests.unit.storage.s3_server import S3Server, running_s3_server
 from tests.unit.transaction.tables import Write, active, add_metadata_table, check_clean, make_table
 
@@ -62,8 +63,8 @@ def test_dying_on_an_object_store(storage: Storage):
     probe = FaultyStorage(storage)
     Write().run(probe)
     count = sum(name in WRITES for name, _ in probe.operations)
-    for nth in range(1, count + 1):
+    for nth in places(count):
         with pytest.raises(Killed):
-            Write().run(FaultyStorage(storage, [Fault("writes", nth, "after", Killed)]))
+            Write().run(FaultyStorage(storage, [Fault("writes", nth + 1, "after", Killed)]))
         Write().run(storage)
         check_clean(storage)

@@ -15,6 +15,7 @@ from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline.markers import IOType
+from tests.properties import places
 from tests.unit.transaction.tables import (
     METADATA_TABLE,
     MULTI_WRITER,
@@ -45,13 +46,13 @@ def operations(folder: Path, act: Act) -> list[str]:
 
 
 def deaths(folder: Path, act: Act) -> Iterator[Storage]:
-    """Copies of the table in which the act died: right away, and after each operation that changes something.
+    """Copies of the table in which the act died: right away, and after operations that change something.
 
     (To die before an operation, or after one that only reads, is to die after the change before it.)
     """
     count = sum(name in WRITES for name in operations(folder, act))
     assert count > 2
-    for nth in range(count + 1):
+    for nth in places(count + 1):
         copy = folder.with_name("dead")
         shutil.copytree(folder, copy)
         fault = Fault("writes", nth, "after", Killed) if nth else Fault("writes", 1, "before", Killed)

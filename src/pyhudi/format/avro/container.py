@@ -12,7 +12,7 @@ import importlib.resources
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import fastavro
@@ -131,7 +131,11 @@ def decode_record(
 def write_container(schema: AvroSchema | str, records: Iterable[Mapping[str, Any]]) -> bytes:
     """Return an Avro object container as Apache Hudi writes its timeline files: one block, no codec entry."""
     text = schema_json(schema)
-    bodies = [encode_record(text, record) for record in records]
+    return container_of(text, [encode_record(text, record) for record in records])
+
+
+def container_of(text: str, bodies: Sequence[bytes]) -> bytes:
+    """Return such a container of encoded records of the schema in ``text``."""
     key, value = b"avro.schema", text.encode()
     sync = os.urandom(SYNC_SIZE)
     out = bytearray(MAGIC)
@@ -167,6 +171,24 @@ def read_container(data: bytes, reader_schema: AvroSchema | str | None = None) -
     except Exception as e:  # fastavro lets whatever the broken bytes provoke escape
         raise FormatError(f"Avro container of {len(data)} bytes cannot be read: {type(e).__name__}: {e}") from e
     return schema, records
+
+
+def single_record(data: bytes) -> tuple[str, memoryview]:
+    """Return the schema (Avro JSON) and the bytes of the record of a container with one record.
+
+    Raises:
+        FormatError: the bytes are no such container.
+    """
+    try:
+        reader = fastavro.block_reader(io.BytesIO(data))
+        blocks = list(reader)
+        text = reader.metadata["avro.schema"]
+    except Exception as e:  # fastavro lets whatever the broken bytes provoke escape
+        raise FormatError(f"Avro container of {len(data)} bytes cannot be read: {type(e).__name__}: {e}") from e
+    if len(blocks) != 1 or blocks[0].num_records != 1 or blocks[0].codec != "null":
+        raise FormatError(f"Avro container of {len(data)} bytes has not one plain record")
+    _check_bounded(json.loads(text))
+    return text, memoryview(blocks[0].bytes_.getbuffer())
 
 
 def _check_bounded(schema: Any) -> None:

@@ -24,8 +24,9 @@ from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.metadata.writer.async_index import begin_index_build, files_exist, is_in_use, rollback_index_build
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
+from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.services.indexing.catch_up import MissedUpdateDetector, was_written_since
-from pyhudi.services.indexing.index_builder import IndexResult, LockedTable, lock_table
+from pyhudi.services.indexing.index_builder import PROGRESS, IndexResult, LockedTable, lock_table
 from pyhudi.services.indexing.index_preparation import Prepared, Preparer, prepare
 from pyhudi.services.indexing.index_requests import request_of, wanted_options
 from pyhudi.table.config.table_config import TableConfig
@@ -56,6 +57,7 @@ def run_index(
     instant: str | None = None,
     dry_run: bool = False,
     stats_reader: FileStatsReader = LOCAL,
+    progress: Progress | None = None,
 ) -> IndexResult:
     """Carry out the pending plans of indexes, oldest first, or only the one of ``instant``; ``preparer`` is asked for
     what is needed for indexes that an engine builds, ``stats_reader`` reads files for the others. With ``dry_run``
@@ -82,7 +84,7 @@ def run_index(
         return IndexResult(tuple(partition for plan in plans for partition in plan.partitions))
     built: list[str] = []
     for plan in plans:
-        built += _Attempt(client, opts, plan, preparer, stats_reader).run()
+        built += _Attempt(client, opts, plan, preparer, stats_reader, progress).run()
     return IndexResult(tuple(built), "" if built else "the table has what was planned")
 
 
@@ -93,6 +95,7 @@ class _Begun:
     prepared: list[Prepared]
     missed_updates: MissedUpdateDetector
     entry: Instant
+    progress: Progress | None = None
 
     def verify(self, stats: Sequence[Mapping[str, Any]], data: ActiveTimeline) -> None:
         """Check that the table can still have what was built.
@@ -115,8 +118,10 @@ class _Attempt:
         plan: IndexPlan,
         preparer: Callable[[], Preparer],
         stats_reader: FileStatsReader = LOCAL,
+        progress: Progress | None = None,
     ) -> None:
         assert plan.instant is not None
+        self._progress = progress
         self._client, self._plan, self._preparer, self._stats_reader = client, plan, preparer, stats_reader
         self._storage: Storage = client.storage
         self._instant = plan.instant
@@ -203,7 +208,8 @@ class _Attempt:
             self._heartbeat.start()
         definitions = {one.partition: one.definition for one in prepared if one.definition is not None}
         begin_index_build(storage, config, self._instant, {p.partition: p.groups for p in prepared}, definitions)
-        return _Begun(prepared, MissedUpdateDetector(data.timeline, [one.partition for one in prepared]), entry)
+        missed = MissedUpdateDetector(data.timeline, [one.partition for one in prepared])
+        return _Begun(prepared, missed, entry, self._progress)
 
     def _renew(self, table: LockedTable, instant: str) -> Instant:
         """Replace the plan on the timeline by one of a new instant; returns that."""
@@ -276,7 +282,12 @@ class _Attempt:
 def _written(begun: _Begun) -> list[Mapping[str, Any]] | None:
     """Write the base files; returns their write stats. None: files of the table were cleaned away meanwhile."""
     try:
-        return [stat for one in begun.prepared for stat in one.write()]
+        stats: list[Mapping[str, Any]] = []
+        for number, one in enumerate(begun.prepared):
+            report_progress(begun.progress, PROGRESS, number, len(begun.prepared))
+            stats += one.write()
+        report_progress(begun.progress, PROGRESS, len(begun.prepared), len(begun.prepared))
+        return stats
     except NotFoundError as gone:
         _log.info("the index is begun anew: %s", gone)
         return None

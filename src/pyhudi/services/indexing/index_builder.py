@@ -22,6 +22,7 @@ from pyhudi.metadata.writer.async_index import cancel_index_plans
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_write_context import MetadataWriteContext
 from pyhudi.metadata.writer.metadata_writer import build_enabled_partitions, is_enabled
+from pyhudi.metrics.progress import Progress, report_progress
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.services.indexing.index_requests import IndexRequest, indexes_of, partitions_to_drop, wanted_options
 from pyhudi.table.pinned_table import PinnedTable
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
     from pyhudi.table.meta_client import TableMetaClient
 
+PROGRESS = "build indexes"
+"""Name of the work in calls of `pyhudi.metrics.progress.Progress`."""
 Builder = Callable[["LockedTable", IndexRequest], "TableConfig"]
 """Builds the record index, a secondary index or an expression index by an engine; returns the table's configuration. A
 record index is declared then, the others are not."""
@@ -101,6 +104,7 @@ def build_index(
     if_not_exists: bool,
     dry_run: bool,
     stats_reader: FileStatsReader = LOCAL,
+    progress: Progress | None = None,
 ) -> IndexResult:
     """Build an index; ``builder`` is asked for those that an engine builds, ``stats_reader`` reads files for the
     others.
@@ -120,7 +124,10 @@ def build_index(
         request.check(table.storage, table.config, table.schema)
         if dry_run:
             return IndexResult((request.partition,))
-        return IndexResult(tuple(_build(table, request, builder)))
+        report_progress(progress, PROGRESS, 0, 1)
+        built = tuple(_build(table, request, builder))
+    report_progress(progress, PROGRESS, 1, 1)
+    return IndexResult(built)
 
 
 def existing_index(table: LockedTable, partition: str) -> str | None:

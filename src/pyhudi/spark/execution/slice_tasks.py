@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.read.scan_plan import ScanPlan
+from pyhudi.services.compaction.compaction_operations import list_sums
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.spark_types import spark_schema
 
@@ -40,15 +41,7 @@ class SlicePieces:
     def of(cls, plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> SlicePieces:
         """The slices of a plan, large ones first. ``whole``: their base files are read, too, not the logs alone."""
         slices = _with_path_values(plan)
-        sizes = bytes_to_read(plan, whole=whole) + _OPENING
-        order = np.argsort(-sizes, kind="stable")
-        # a task costs as much as some twenty small slices: more of them than can run at a time only where there is much
-        target = min(_LARGEST_PIECE, max(_OPENING, -(-int(sizes.sum()) // parallelism)))
-        piece = (np.cumsum(sizes[order]) - 1) // target if len(order) else order
-        cuts = np.flatnonzero(np.diff(piece, prepend=-1))
-        sorted_slices = slices.take(pa.array(order))
-        ends = np.append(cuts[1:], len(order))
-        found = (sorted_slices.slice(a, b - a) for a, b in zip(cuts.tolist(), ends.tolist(), strict=True))
+        found = (slices.take(pa.array(numbers)) for numbers in piece_numbers(plan, parallelism, whole=whole))
         return cls(tuple(map(_packed, found)), tuple(plan.told))
 
     def slices(self, number: int) -> Iterator[FileSlice]:
@@ -60,12 +53,21 @@ class SlicePieces:
             yield FileSlice.of(row, {name: row[f"value_{i}"] for i, name in told if row[f"counts_{i}"]})
 
 
+def piece_numbers(plan: ScanPlan, parallelism: int = _DEFAULT_PARALLELISM, *, whole: bool = True) -> list[np.ndarray]:
+    """Return the numbers of the slices of each piece, large slices first. ``whole``: as of `SlicePieces.of`."""
+    sizes = bytes_to_read(plan, whole=whole) + _OPENING
+    order = np.argsort(-sizes, kind="stable")
+    # a task costs as much as some twenty small slices: more of them than can run at a time only where there is much
+    target = min(_LARGEST_PIECE, max(_OPENING, -(-int(sizes.sum()) // parallelism)))
+    piece = (np.cumsum(sizes[order]) - 1) // target if len(order) else order
+    cuts = np.flatnonzero(np.diff(piece, prepend=-1))
+    return np.split(order, cuts[1:]) if len(order) else []
+
+
 def bytes_to_read(plan: ScanPlan, *, whole: bool) -> np.ndarray:
     """Return the bytes to read of each slice. ``whole``: its base file is read, too, not the logs alone."""
-    slices = plan.tasks.combine_chunks()
-    logs = np.add.reduceat(*_flattened(slices["log_sizes"])) if slices.num_rows else np.zeros(0, np.int64)
-    base = pc.fill_null(slices["base_size"], 0).to_numpy() if whole else 0
-    return logs + base
+    sizes: np.ndarray = list_sums(plan.tasks["log_sizes"]).to_numpy()
+    return sizes + pc.fill_null(plan.tasks["base_size"], 0).to_numpy() if whole else sizes
 
 
 def run_on_slices(spark: SparkSession, pieces: SlicePieces, work: SliceWork, schema: pa.Schema) -> DataFrame:
@@ -103,12 +105,6 @@ def _with_path_values(plan: ScanPlan) -> pa.Table:
         slices = slices.append_column(f"value_{i}", told.values.take(which.combine_chunks()))
         slices = slices.append_column(f"counts_{i}", told.counts.take(which.combine_chunks()))
     return slices
-
-
-def _flattened(lists: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """The values of lists, none of which is empty, and where each begins."""
-    counts = pc.list_value_length(lists).to_numpy()
-    return pc.list_flatten(lists).to_numpy(), np.cumsum(counts) - counts
 
 
 def _packed(slices: pa.Table) -> bytes:

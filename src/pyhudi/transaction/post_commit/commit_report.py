@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
 
 _log = logging.getLogger(__name__)
+
+PHASES = ("write", "commit", "metadata_services")
+"""Phases of a write, of which results say how long they took: until the commit, with planning; the publication, with
+the wait for the lock; compaction of the metadata table."""
 
 _SERVICES = {"COMPACT": Action.COMPACTION, "LOG_COMPACT": Action.LOG_COMPACTION, "CLUSTER": "clustering"}
 """Operations of table services, whose commits have the actions of writes."""
@@ -93,3 +98,9 @@ def _gauges(metadata: CommitMetadata) -> dict[str, float]:
         "totalLogFilesSize": total(stats, "totalLogSizeCompacted"),
         **times,
     }
+
+
+def millis_by_phase(clock: Sequence[float]) -> dict[str, int]:
+    """Return the milliseconds of each of `PHASES`, by the seconds at which they began, and the last one ended."""
+    spans = itertools.pairwise(clock)
+    return {name: round((end - start) * 1000) for name, (start, end) in zip(PHASES, spans, strict=True)}

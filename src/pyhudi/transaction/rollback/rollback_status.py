@@ -34,7 +34,20 @@ def find_rollback(active: ActiveTimeline, begun: Timeline, requested: str) -> In
     return None
 
 
-def rolled_back(
+def refuse_if_rolled_back(entry: Instant, expected: State, begun: Timeline, active: ActiveTimeline) -> None:
+    """Refuse to go on with a write that another writer rolled back, or has begun to. ``expected`` is the state that the
+    write has left its instant in, ``begun`` the timeline of when it began, ``active`` the one of now.
+
+    Raises:
+        ConflictError: the instant is rolled back.
+    """
+    found = active.timeline.find(entry.requested, entry.action)
+    rollback = find_rollback(active, begun, entry.requested)
+    if rollback is not None or found is None or found.state is not expected:
+        raise _rolled_back(entry, found, rollback, active)
+
+
+def _rolled_back(
     entry: Instant, found: Instant | None, rollback: Instant | None, active: ActiveTimeline
 ) -> ConflictError:
     """The error of a writer that finds its instant rolled back; ``found`` is what is on the timeline of it."""

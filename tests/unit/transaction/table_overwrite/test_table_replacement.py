@@ -24,6 +24,7 @@ from pyhudi.timeline.instant import State
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.table_overwrite.overwrite_compatibility import Remains, remains_of
 from pyhudi.transaction.table_overwrite.table_replacement import replace_table
+from tests.properties import places
 from tests.unit.transaction.tables import MULTI_WRITER, OPTIONS, Write, active, data_files, make_table
 
 KINDS = [(9, 9), (8, 9), (6, 6), (6, 9), (9, 6)]
@@ -181,10 +182,10 @@ def test_dying_exchanges(tmp_path: Path, old: int, new: int, remains: Remains) -
     overwrite(probe, new, remains=remains)
     shutil.rmtree(dead)
     seen = []
-    for nth in range(1, sum(name in WRITES for name, _ in probe.operations) + 1):
+    for nth in places(sum(name in WRITES for name, _ in probe.operations)):
         shutil.copytree(folder, dead)
         with pytest.raises(Killed):
-            overwrite(FaultyStorage(opened(dead), [Fault("writes", nth, "after", Killed)]), new, remains=remains)
+            overwrite(FaultyStorage(opened(dead), [Fault("writes", nth + 1, "after", Killed)]), new, remains=remains)
         storage = opened(dead)
         found = visible(storage)
         seen.append(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.config.enums import Fsync, InvalidText, PartitionValues, ReadEngine
-from pyhudi.config.option import choice, integer, maybe_integer
+from pyhudi.config.option import choice, flag, integer, maybe_integer
 
 PARQUET_CODEC_LEVEL = maybe_integer(
     "pyhudi.parquet.compression.level", "Level of the parquet codec; the codec's own when not given.", least=-100
@@ -31,6 +31,12 @@ READ_INVALID_TEXT = choice(
     "What becomes of text in files of other writers that is not UTF-8: fail, or replace such bytes by U+FFFD. For that "
     "base files are read by our Arrow reader; what rewrites files stores what it has read. At base files without "
     "logs that Spark reads itself, fail does not look.",
+)
+READ_PUSHED_FILTERS = flag(
+    "pyhudi.read.pushed.filters",
+    False,
+    "Python data source of Spark 4.1 and newer: leave out files and rows by the filters that Spark tells it. Spark "
+    "then wants spark.sql.python.filterPushdown.enabled to be set, and fails where it is not.",
 )
 READ_PARTITION_VALUES = choice(
     "pyhudi.read.partition.values",

@@ -1,0 +1,38 @@
+"""Write stats by partition, as timeline files have them, in columns: a commit has one for each file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStats:
+    """Write stats of the i-th of ``partitions`` (string) from row ``offsets[i]`` to ``offsets[i + 1]`` (int32) of
+    ``stats``. There, ``partitionPath`` is null where a stat is of a workload profile."""
+
+    partitions: pa.Array
+    offsets: pa.Array
+    stats: pa.Table
+
+
+def group_by_partition(stats: pa.Table) -> PartitionStats:
+    """Group write stats (`pyhudi.timeline.commit_metadata.WRITE_STAT_SCHEMA`), partitions in the order in which they
+    come first."""
+    encoded = flat(stats["partitionPath"]).dictionary_encode()
+    order = pc.sort_indices(encoded.indices)
+    stats = stats.take(order).combine_chunks()
+    of_plan = pc.if_else(pc.is_null(stats["path"]), pa.scalar(None, pa.string()), stats["partitionPath"])
+    stats = stats.set_column(stats.column_names.index("partitionPath"), "partitionPath", of_plan)
+    counts = np.bincount(encoded.indices.to_numpy(zero_copy_only=False), minlength=len(encoded.dictionary))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+    return PartitionStats(encoded.dictionary, offsets, stats)
+
+
+def flat(column: pa.ChunkedArray) -> pa.Array:
+    """The column as one array."""
+    found = column.combine_chunks()
+    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)

@@ -1,0 +1,48 @@
+"""What a writer asks for when it commits, and what may stand against that beside changes of the same file groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.conflicts import schema_conflicts
+from pyhudi.transaction.conflicts.conflict_resolution import find_rival
+from pyhudi.transaction.conflicts.key_conflicts import find_key_conflict
+
+if TYPE_CHECKING:
+    from pyhudi.metadata.indexes.index_delta import IndexDelta
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+    from pyhudi.timeline.commit_metadata import CommitMetadata
+    from pyhudi.timeline.instant import Instant
+    from pyhudi.timeline.timeline import Timeline
+    from pyhudi.transaction.conflicts.serializable_reads import ReadSet
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """A commit as `Transaction.commit` is asked for it, which describes the fields."""
+
+    metadata: CommitMetadata
+    exclusively: Callable[[Instant], None] | None = None
+    index: IndexDelta | None = None
+    planned_on: str | None = None
+    agree_on_columns: bool = False
+    reads: ReadSet | None = None
+
+    def find_conflict(self, instant: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
+        """Find another writer's commit of keys that this one adds, of what it has read, or, if it is to be alone, any.
+        ``begun`` is the timeline of when the write began, ``active`` was loaded under the table's lock."""
+        found = find_key_conflict(self.index, instant, begun, active)
+        if found is None and self.reads is not None:
+            found = self.reads.find_conflict(instant, active)
+        if found is None and self.exclusively is not None:
+            found = find_rival(instant, begun, active)
+        return found
+
+    def agreed_metadata(self, instant: str, active: ActiveTimeline) -> CommitMetadata | Conflicted:
+        """The commit's metadata, with the columns that the table has by now; or why they do not agree."""
+        if not self.agree_on_columns:
+            return self.metadata
+        return schema_conflicts.agree_on_columns(self.metadata, instant, self.planned_on, active)

@@ -1,0 +1,129 @@
+"""The data source and its reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (  # type: ignore[import-not-found,unused-ignore]
+    DataSource,
+    DataSourceReader,
+    InputPartition,
+)
+from pyspark.sql.types import StructType
+
+from pyhudi.config import Options, options
+from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.read.execute.local_reader import works_of
+from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.read.query import Query
+from pyhudi.read.scan_plan import ScanPlan
+from pyhudi.read.scan_planner import plan_scan
+from pyhudi.read.table_location import locate_table
+from pyhudi.spark.execution.slice_tasks import piece_numbers
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.storage.storage_protocol import Storage
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
+from pyspark_hudi.pushed_filters import term_of
+
+_CURE = "call pyhudi.activate(spark) first: writes and streams need jobs of their own, which a data source cannot run"
+
+
+class HudiDataSource(DataSource):  # type: ignore[misc,unused-ignore]
+    """``format("hudi")`` of Spark 4 without a call of pyhudi. Options are Apache Hudi's read options."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "hudi"
+
+    def schema(self) -> StructType:
+        """Return the columns of the query."""
+        return spark_schema(_plan(self.options).output_schema)
+
+    def reader(self, schema: StructType) -> HudiDataSourceReader:  # noqa: ARG002
+        """Return the reader of a batch query."""
+        given = dict(self.options)
+        wants = Options.parse(given).get_typed(options.READ_PUSHED_FILTERS)
+        return FilteringReader(given) if wants else HudiDataSourceReader(given)
+
+    def writer(self, schema: StructType, overwrite: bool) -> Any:  # noqa: ARG002
+        """Refuse to write, before anything is touched.
+
+        Raises:
+            UnsupportedTableError: always.
+        """
+        raise UnsupportedTableError(f"format('hudi') of a session without pyhudi reads only; to write, {_CURE}")
+
+    def streamReader(self, schema: StructType) -> Any:  # noqa: ARG002, N802
+        """Refuse to stream.
+
+        Raises:
+            UnsupportedTableError: always.
+        """
+        raise UnsupportedTableError(f"format('hudi') of a session without pyhudi reads no streams; {_CURE}")
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: ARG002, N802
+        """Refuse to stream.
+
+        Raises:
+            UnsupportedTableError: always.
+        """
+        raise UnsupportedTableError(f"format('hudi') of a session without pyhudi writes no streams; {_CURE}")
+
+
+@dataclass
+class SlicesPartition(InputPartition):  # type: ignore[misc,unused-ignore]
+    """File slices that one task reads: the plan with these slices alone."""
+
+    plan: ScanPlan
+    storage: Storage
+
+
+class HudiDataSourceReader(DataSourceReader):  # type: ignore[misc,unused-ignore]
+    """Reads the file slices of a query, in tasks of about as many bytes."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._options = given
+        self._filter: RowFilter | None = None
+
+    def partitions(self) -> list[SlicesPartition]:
+        """Plan the query; returns a part of it for each task."""
+        table, plan = _planned(self._options, self._filter)
+        return [SlicesPartition(plan.of_slices(pa.array(n)), table.storage) for n in piece_numbers(plan)]
+
+    def read(self, partition: SlicesPartition) -> Iterator[pa.RecordBatch]:
+        """Read a part."""
+        for work in works_of(partition.plan, partition.storage):
+            yield from work()
+
+
+class FilteringReader(HudiDataSourceReader):
+    """A reader that takes filters. Spark refuses it where filters are not pushed down."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802
+        """Leave out files and rows by the filters that are understood; Spark applies all of them once more."""
+        terms = [term for term in map(term_of, filters) if term is not None]
+        self._filter = RowFilter.parse([tuple(term) for term in terms]) if terms else None
+        return filters
+
+
+def _plan(given: Mapping[str, str]) -> ScanPlan:
+    return _planned(given, None)[1]
+
+
+def _planned(source: Mapping[str, str], rows: RowFilter | None) -> tuple[PinnedTable, ScanPlan]:
+    given = dict(source)
+    path = given.pop("path", None)
+    if path is None:
+        raise QueryError("format('hudi') needs the path of a table: .load(path)")
+    settings = Options.parse(given)
+    place = locate_table(path, settings)
+    table = PinnedTable.of(TableMetaClient.open(place.root, settings))
+    query = replace(Query.from_options(settings, table.config), subpath=place.subpath)
+    if query.changes:
+        raise QueryError(f"format('hudi') of a session without pyhudi has no change data; {_CURE}")
+    return table, plan_scan(table, query, filter=rows, opts=settings)
