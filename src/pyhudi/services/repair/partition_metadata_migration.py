@@ -3,7 +3,7 @@ files below a table."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -55,10 +55,14 @@ def migrate_partition_metadata(client: TableMetaClient, opts: Options, *, dry_ru
         )
     if not dry_run:
         refuse_in_use(client.active_timeline(), opts)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for partition in list_partitions(storage):
         text, base = join_path(partition, FILE_NAME), join_path(partition, f"{FILE_NAME}.parquet")
-        row = {"partition": partition, "has_text": storage.exists(text), "has_base": storage.exists(base)}
+        row: dict[str, Any] = {
+            "partition": partition,
+            "has_text": storage.exists(text),
+            "has_base": storage.exists(base),
+        }
         rows.append({**row, "is_migrated": not dry_run})
         if not dry_run and not row["has_base"]:
             write_partition_metadata(storage, partition, _made_by(client, partition), base_format=FileFormat.PARQUET)
