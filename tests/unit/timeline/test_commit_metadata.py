@@ -22,7 +22,7 @@ from pyhudi.timeline import (
     decode_commit,
     write_stats,
 )
-from pyhudi.timeline.jackson_json import pretty
+from pyhudi.timeline.encoding.jackson_json import pretty
 from tests.properties import examples
 
 NOTHING = WRITE_STAT_SCHEMA.empty_table()
