@@ -183,7 +183,6 @@ def test_refused_calls_name_what_to_use(call):
             "an upsert",
             {"table": "rides", "duplicated_partition_path": "p", "repaired_output_path": "q"},
         ),
-        "show_bootstrap_mapping": ("bootstrapped tables", {"table": "rides"}),
     }
     for procedure, (words, arguments) in cases.items():
         with pytest.raises(UnsupportedTableError, match=words):

@@ -23,6 +23,7 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.spark_file_reader import cannot_reach, read_files
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
+from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.location_columns import ROW
@@ -139,7 +140,7 @@ def base_rows(
     """
     paths = files.table["base_path"].to_pylist()
     unique = pc.count_distinct(files.names()).as_py() == len(files)
-    parquet = all(path.endswith(".parquet") for path in paths)
+    parquet = all(path.endswith(".parquet") and not is_skeleton(path) for path in paths)
     if engine is not ReadEngine.ARROW and parquet and unique:
         try:
             uris = [lookup.client.storage.uri(path) for path in paths]

@@ -37,6 +37,7 @@ from pyhudi.spark.services.spark_clustering import SparkClusteringRunner
 from pyhudi.spark.services.spark_compaction import spark_runner
 from pyhudi.spark.session import check_workers
 from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.write.bootstrap_write import write_bootstrap
 from pyhudi.spark.write.delete_partition import delete_chosen_partitions
 from pyhudi.spark.write.overwrite_table import overwrite_table
 from pyhudi.spark.write.plans.bulk_insert_sort import check_sort_columns
@@ -115,6 +116,10 @@ def write(
             f"there is a Hudi table at {storage.uri()!r} already; write with mode 'append' to add to it, 'overwrite' "
             "to replace it, 'ignore' to leave it"
         )
+    if operation is Operation.BOOTSTRAP:
+        if client is None:
+            refuse_nested_table(storage.root, opts)
+        return write_bootstrap(df, storage, opts)
     replaces = chosen == OVERWRITE and operation is not Operation.INSERT_OVERWRITE_TABLE
     if replaces and operation in (Operation.DELETE, Operation.DELETE_PARTITION):
         raise ConfigError(f"{operation.value} goes with the save mode 'append' only, not with {mode!r}")

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.spark.sql.passthrough_statements import result
 from pyhudi.spark.sql.procedures import (
+    bootstrap_procedures,
     cleaning_procedures,
     clustering_procedures,
     commit_procedures,
@@ -27,6 +28,7 @@ from pyhudi.sql.procedure_signatures import signature_of
 from pyhudi.sql.statements import Call
 
 PROCEDURES: dict[str, Procedure] = {
+    **bootstrap_procedures.PROCEDURES,
     **cleaning_procedures.PROCEDURES,
     **clustering_procedures.PROCEDURES,
     **commit_procedures.PROCEDURES,
@@ -43,9 +45,6 @@ _REPAIRS = "errors of a table name the file and what to do about it; HudiTable.v
 _USE_INSTEAD = {
     "hive_sync": "a catalog is synced by its own tools; tables by name are in Spark's session catalog",
     "hdfs_parquet_import": "read the files with spark.read.parquet and write them with bulk_insert",
-    "run_bootstrap": "read the files with spark.read.parquet and write them with bulk_insert",
-    "show_bootstrap_mapping": "bootstrapped tables are not read here",
-    "show_bootstrap_partitions": "bootstrapped tables are not read here",
     "sync_validate": "compare the tables with queries",
     "run_rollback_inflight_tableservice": "run_compaction and run_clustering undo what was begun, and begin anew",
     "partition_bucket_index_manager": "the numbers of buckets of partitions are read, and changed by Apache Hudi alone",
