@@ -17,10 +17,10 @@ from pyhudi.errors import FormatError
 from pyhudi.format.avro.container import is_container, read_container
 from pyhudi.format.avro.decoder import has_fast_decoder
 from pyhudi.storage import join_path
-from pyhudi.timeline.commit_avro import LARGE, decode_commit_record, encode_commit_record
+from pyhudi.timeline.encoding.commit_avro import LARGE, decode_commit_record, encode_commit_record
+from pyhudi.timeline.encoding.jackson_json import pretty
+from pyhudi.timeline.encoding.write_stat_json import stats_by_partition
 from pyhudi.timeline.instant import Action, completed_action
-from pyhudi.timeline.jackson_json import pretty
-from pyhudi.timeline.write_stat_json import stats_by_partition
 
 NEW_FILE_GROUP = "null"
 """``prevCommit`` of a file that opens a new file group: the four letters, not a null."""

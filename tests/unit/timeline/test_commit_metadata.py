@@ -17,12 +17,12 @@ from pyhudi.timeline import (
     REPLACED_SCHEMA,
     WRITE_STAT_SCHEMA,
     CommitMetadata,
-    commit_avro,
     commit_metadata,
     decode_commit,
     write_stats,
 )
-from pyhudi.timeline.jackson_json import pretty
+from pyhudi.timeline.encoding import commit_avro
+from pyhudi.timeline.encoding.jackson_json import pretty
 from tests.properties import examples
 
 NOTHING = WRITE_STAT_SCHEMA.empty_table()

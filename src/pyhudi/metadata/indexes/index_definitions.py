@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import CorruptTableError, NotFoundError
 from pyhudi.metadata.metadata_layout import COLUMN_STATS
-from pyhudi.timeline.jackson_json import pretty
+from pyhudi.timeline.encoding.jackson_json import pretty
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

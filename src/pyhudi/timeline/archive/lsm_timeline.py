@@ -21,8 +21,8 @@ from pyhudi.timeline.archive.archived_timeline import (
     manifest_files,
     manifest_number,
 )
+from pyhudi.timeline.encoding.jackson_json import pretty
 from pyhudi.timeline.instant import Action, Instant, State
-from pyhudi.timeline.jackson_json import pretty
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.timeline.jackson_json import Printed, pretty, quote
-from pyhudi.timeline.partition_stats import flat, group_by_partition
+from pyhudi.timeline.encoding.jackson_json import Printed, pretty, quote
+from pyhudi.timeline.encoding.partition_stats import flat, group_by_partition
 
 _DEPTH = 2
 """Of a stat in the text of a commit: below the commit and its partitions."""

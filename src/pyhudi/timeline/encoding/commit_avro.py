@@ -16,7 +16,7 @@ from pyhudi.format.avro.container import container_of, encode_record, load_schem
 from pyhudi.format.avro.decoder import RecordProjection, decode_columns
 from pyhudi.format.avro.encoder import RecordEncoder
 from pyhudi.format.avro.type_tree import Record, record_type
-from pyhudi.timeline.partition_stats import flat, group_by_partition
+from pyhudi.timeline.encoding.partition_stats import flat, group_by_partition
 
 FEW = 100
 """From so many write stats on they are encoded by columns: there both ways take about as long."""
