@@ -13,6 +13,7 @@ from pyhudi.hudi_table import HudiTable
 from pyhudi.merge.mergers.merger_registry import register_merger, unregister_merger
 from pyhudi.merge.mergers.record_merger import RecordMerger, Records, choose, newer_by_ordering
 from pyhudi.scan import Scan
+from pyhudi.table_bootstrap import bootstrap_table
 
 if TYPE_CHECKING:
     from pyhudi.spark.activate import activate, deactivate
@@ -28,6 +29,7 @@ __all__ = [
     "Scan",
     "__version__",
     "activate",
+    "bootstrap_table",
     "choose",
     "configure_spark",
     "deactivate",

@@ -70,12 +70,15 @@ CASES: list[tuple[Where, int, int]] = [
     (lambda df: df.where((sf.col("ts") < 1) | (sf.col("ts") == 39)), 2, 2),
     (lambda df: df.where(condition="ts = 3"), 1, 1),
     (lambda df: df.where(df.ts == 3), 1, 1),
+    (lambda df: df.select("id", "ts").drop("ts").where("id = 'k005'"), 1, 1),
+    (lambda df: df.select(["id", "ts"]).where("ts < 9").select("*").where("id = 'k005'"), 1, 1),
     # nothing is known of these
+    (lambda df: df.select(sf.col("v").alias("id")).where("id = ' v 5'"), 4, 1),
+    (lambda df: df.select("id", sf.lit(1).alias("ts")).where("ts = 1"), 4, 40),
     (lambda df: df.where(sf.col("v") == " v 7"), 4, 1),
     (lambda df: df.where(sf.col("id").isin("k001", "k030")), 4, 2),
     (lambda df: df.where(sf.upper("id") == "K005"), 4, 1),
     (lambda df: df.where("upper(id) = 'K005' OR ts = 39"), 4, 2),
-    (lambda df: df.select("id").where("id = 'k005'"), 4, 1),
     # columns of the DataFrame before
     (lambda df: df.where("ts = 3").select(df.v).where(df.ts == 3), 1, 1),
     (lambda df: df.where("ts = 3").join(df.where("ts = 4").select("part"), "part"), 2, 1),

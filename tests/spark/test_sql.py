@@ -236,6 +236,8 @@ def test_indexes_functions_and_settings(spark):
         (2,)
     ]
     assert spark.sql("SELECT * FROM hudi_filesystem_view('rides')").count() == 2
+    places = rows(spark, "SELECT key, recordIndexMetadata.partitionName FROM hudi_metadata('rides') WHERE type = 5")
+    assert sorted(places) == [("1", "city=Oslo"), ("2", "city=Moss")]
 
 
 def test_what_is_refused(spark):

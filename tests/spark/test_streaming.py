@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.tables import HandMadeTable, at
 
 import pyhudi
+from pyhudi import HudiTable
 from pyhudi.errors import ConfigError, InvalidOptionError, QueryError, StorageError
 from pyhudi.spark.streaming import sink as sink_module
 from pyhudi.spark.streaming.checkpoint import SinkCheckpoint, last_checkpoint
@@ -318,3 +319,41 @@ def test_a_kill_between_the_commit_and_sparks_own_checkpoint(spark, feed, tmp_pa
     assert subprocess.run([*job, "-1"], timeout=300).returncode == 0
     # inserts of one key are rows of their own: a doubled batch would show
     assert rows_of(spark, tmp_path / "t") == [("a", 0), ("a", 1), ("a", 2)]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_stream_of_changes(spark, tmp_path, kind):
+    """Each commit's changes come once, and are those that a query tells."""
+    path = str(tmp_path / "t")
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.table.cdc.enabled": "true",
+        "hoodie.datasource.write.table.type": kind,
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+    }
+
+    def write(operation: str, *rows: tuple[str, int]) -> None:
+        given = options | {"hoodie.datasource.write.operation": operation}
+        frame = spark.createDataFrame(list(rows), "id STRING, ts INT")
+        frame.write.format("hudi").options(**given).mode("append").save(path)
+
+    write("upsert", ("a", 1), ("b", 1))
+    stream = spark.readStream.format("hudi").option("hoodie.datasource.query.incremental.format", "cdc").load(path)
+    assert stream.columns == ["op", "ts_ms", "before", "after"]
+    found: list[list[tuple[Any, ...]]] = []
+    writer = stream.writeStream.foreachBatch(lambda df, _: found.append(sorted(map(tuple, df.collect()), key=repr)))
+    writer = writer.option("checkpointLocation", str(tmp_path / "out")).trigger(availableNow=True)
+    assert writer.start().awaitTermination(60)
+    write("upsert", ("a", 2), ("c", 1))
+    write("delete", ("b", 2))
+    assert writer.start().awaitTermination(60)
+    assert writer.start().awaitTermination(60)
+    assert [sorted(row[0] for row in batch) for batch in found] == [["i", "i"], ["d", "i", "u"]]
+    told = [tuple(row.values()) for row in HudiTable.for_path(path).changes("earliest").to_arrow().to_pylist()]
+    assert sorted((row for batch in found for row in batch), key=repr) == sorted(told, key=repr)
+    plain = HandMadeTable(tmp_path / "plain")
+    insert(plain, 10)
+    reader = spark.readStream.format("hudi").option("hoodie.datasource.query.incremental.format", "cdc")
+    with pytest.raises(QueryError, match="logs no changes"):
+        reader.load(str(plain.root))

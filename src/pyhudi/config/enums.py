@@ -69,6 +69,13 @@ class Operation(StrEnum):
     BOOTSTRAP = "bootstrap"
 
 
+class BootstrapMode(StrEnum):
+    """What a bootstrap makes of a partition's files: base files of meta columns that go with them, or whole ones."""
+
+    METADATA_ONLY = "METADATA_ONLY"
+    FULL_RECORD = "FULL_RECORD"
+
+
 class IndexType(StrEnum):
     """Index by which a write finds the current location of a key."""
 

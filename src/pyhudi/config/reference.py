@@ -9,6 +9,7 @@ from typing import Any
 from pyhudi.config.option import NAMED, Option
 from pyhudi.config.option_registry import OPTIONS, spellings
 from pyhudi.config.options import (
+    bootstrap_options,
     cleaning_options,
     clustering_options,
     metrics_options,
@@ -27,6 +28,7 @@ _SECTIONS: tuple[tuple[str, ModuleType], ...] = (
     ("Cleaning and archival", cleaning_options),
     ("Clustering", clustering_options),
     ("Time to live of partitions", ttl_options),
+    ("Bootstrap", bootstrap_options),
     ("Metrics", metrics_options),
     ("Queries", read_options),
     ("Options of pyhudi's own", pyhudi_options),

@@ -13,8 +13,10 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption import as_corruption
 from pyhudi.merge.batch_sizes import BATCH_BYTES, pieces, rows_within
+from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.schema.schema_evolution import conform
 from pyhudi.storage import Storage
+from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 
 FileNames: TypeAlias = Mapping[str, str | None]
 """Column of the table → its name in a file, or None where the file has a column of that name that is another one."""
@@ -60,6 +62,10 @@ def read_base(
         FormatError: it is damaged; names it.
     """
     inside = file_columns(schema, names)
+    if is_skeleton(path):
+        for rows in _of_skeleton(storage, path, schema, inside, batch_rows, batch_bytes, row_bytes, invalid_text):
+            yield rows if condition is None else rows.filter(condition.expression)
+        return
     with as_corruption(storage.uri(path)), storage.open_input(path) as source:
         checked = False
         if path.endswith(".orc"):
@@ -76,6 +82,25 @@ def read_base(
             for piece in pieces(batch, batch_bytes):
                 rows = conform(renamed(piece, inside), schema)
                 yield rows if condition is None or checked else rows.filter(condition.expression)
+
+
+def _of_skeleton(
+    storage: Storage,
+    path: str,
+    schema: pa.Schema,
+    inside: Mapping[str, str],
+    batch_rows: int,
+    batch_bytes: int,
+    row_bytes: float,
+    invalid_text: InvalidText,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a skeleton file and its source."""
+    with as_corruption(storage.uri(path)), open_skeleton(storage, path, invalid_text) as file:
+        size = rows_within(batch_bytes, max(file.row_bytes(schema.names), row_bytes), batch_rows)
+        stored = pa.schema([schema.field(name).with_name(there) for there, name in inside.items()])
+        for batch in file.batches(stored, size):
+            for piece in pieces(batch, batch_bytes):
+                yield conform(renamed(piece, inside), schema)
 
 
 def _filtered(

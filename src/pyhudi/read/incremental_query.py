@@ -87,7 +87,7 @@ def select_incremental(table: PinnedTable, query: Query) -> IncrementalSelection
 
 
 def data_writes(table: PinnedTable, query: Query) -> list[Write]:
-    """All completed writes of a range, the archived ones among them.
+    """All completed writes of a range, the archived ones among them; of active ones only those that the query names.
 
     Raises:
         QueryError: an earlier write is pending, and the range counts requested times.
@@ -95,7 +95,8 @@ def data_writes(table: PinnedTable, query: Query) -> list[Write]:
     active = table.active
     known = _active_writes(active, query)
     archived = _archived_writes(table, active, query if query.begin is not None else replace(query, begin="0"), known)
-    found = {w.requested: w for w in (*(archived or ()), *known) if query.in_range(w.time)}
+    mine = known if query.only is None else [w for w in known if w.requested in query.only]
+    found = {w.requested: w for w in (*(archived or ()), *mine) if query.in_range(w.time)}
     return list(found.values())
 
 

@@ -15,6 +15,7 @@ from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.pruning.partition_pruning import PathValue, by_partition
 from pyhudi.read.query import Query
 from pyhudi.read.schema.column_renames import Names
+from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
 
 if TYPE_CHECKING:
     from pyhudi.merge.file_group_reader import SliceContext
@@ -88,6 +89,12 @@ class ScanPlan:
     def without_logs(self) -> ScanPlan:
         """Return the part whose slices are base files alone."""
         return replace(self, tasks=self.tasks.filter(pc.invert(self._has_logs())), merging=None)
+
+    def bootstrapped(self) -> tuple[ScanPlan, ScanPlan]:
+        """Return the part whose base files have their data columns in files that were bootstrapped, and the rest."""
+        skeletons = pc.equal(self.tasks["base_instant"], METADATA_BOOTSTRAP)
+        rest = replace(self, tasks=self.tasks.filter(pc.invert(skeletons)))
+        return replace(self, tasks=self.tasks.filter(skeletons)), rest
 
     def of_slices(self, numbers: pa.Array) -> ScanPlan:
         """Return the part of the plan with these slices, and what it holds of their partitions, alone."""

@@ -81,6 +81,8 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
     for cls in classes(activate_sql.FRAMES):
         wrap(cls, "filter", read_methods.filter_rows)
         wrap(cls, "where", read_methods.filter_rows)
+        for name in ("select", "drop"):
+            wrap(cls, name, read_methods.keep_columns)
     if activate_sql.can_parse():
         _wrap_names()
     return spark

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pyhudi.storage.local_locks import FolderLock, InProcessLock, Lock, host_lock, is_remote
 from pyhudi.storage.local_storage import LocalStorage
-from pyhudi.storage.storage_factory import open_storage
+from pyhudi.storage.storage_factory import open_sibling, open_storage
 from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, Storage, join_path
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "host_lock",
     "is_remote",
     "join_path",
+    "open_sibling",
     "open_storage",
 ]

@@ -29,6 +29,7 @@ from pyhudi.errors import (
     StorageError,
     UnansweredError,
 )
+from pyhudi.storage.object_store_location import PREFIX as OPTION_PREFIX
 from pyhudi.storage.object_store_location import Location, reason_of
 from pyhudi.storage.object_streams import ObjectReader, Upload
 from pyhudi.storage.storage_protocol import LISTING_SCHEMA, FileStat, clean_path, empty_listing, join_path
@@ -81,6 +82,11 @@ class ObjectStorage:
     def is_in_process(self) -> bool:
         """True if the objects live in this process's memory."""
         return self._location.kind == "memory"
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The options to reach the store with, credentials among them."""
+        return {OPTION_PREFIX + name: value for name, value in self._location.settings.items()}
 
     def _store(self) -> Any:
         here = os.getpid()

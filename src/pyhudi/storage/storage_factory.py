@@ -65,6 +65,12 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
     return ObjectStorage(_location(kind, scheme, rest, options))
 
 
+def open_sibling(storage: Storage, uri: str) -> Storage:
+    """The storage whose root is ``uri``, reached with the settings of another one, if it is of the same kind."""
+    storage = getattr(storage, "inner", storage)
+    return open_storage(uri, storage.settings if isinstance(storage, ObjectStorage) else None)
+
+
 def _local(path: str, options: Mapping[str, str]) -> LocalStorage:
     if not path:
         raise ConfigError("the path of a table is empty")

@@ -14,6 +14,8 @@ from functools import cache
 from zoneinfo import ZoneInfo
 
 INSTANT_DIGITS = 17
+_BEFORE_ALL = "000000000000"
+"""What instants of 14 digits that are before all others begin with, those of a bootstrap among them."""
 
 
 class State(StrEnum):
@@ -124,10 +126,13 @@ def instant_of_millis(epoch_ms: int, timezone: str = "LOCAL") -> str:
 def parse_instant(text: str) -> datetime:
     """The wall-clock datetime of an instant text; 14 digits mean the last millisecond of that second.
 
-    Digits past the 17th (suffixes of the metadata table) are ignored. Raises ValueError for anything else.
+    Digits past the 17th (suffixes of the metadata table) are ignored. The instants of a bootstrap, which are before all
+    others, mean the begin of 1970, as to Apache Hudi. Raises ValueError for anything else.
     """
     if not text.isascii() or not text.isdigit() or len(text) < 14:
         raise ValueError(f"{text!r} is no instant time; expected yyyyMMddHHmmssSSS")
+    if len(text) == 14 and text.startswith(_BEFORE_ALL):
+        return datetime(1970, 1, 1)
     millis = text[14:17] if len(text) >= INSTANT_DIGITS else "999"
     moment = datetime(
         int(text[:4]), int(text[4:6]), int(text[6:8]), int(text[8:10]), int(text[10:12]), int(text[12:14])

@@ -113,10 +113,13 @@ class Transaction:
         operation: str,
         options: Mapping[str, str],
         stats_reader: FileStatsReader = LOCAL,
+        *,
+        instant: str | None = None,
     ) -> Transaction:
         """Announce a write.
 
         ``action`` is commit, deltacommit or replacecommit, ``operation`` an operation type such as ``UPSERT``.
+        ``instant``: the requested time of a write that always has the same, as a bootstrap has.
 
         Raises:
             TransactionError: a restore is pending.
@@ -131,13 +134,13 @@ class Transaction:
         self.stats_reader = stats_reader
         try:
             with generator.reserve() as slot:
-                self._begin(slot, action)
+                self._begin(slot, action, instant)
         except BaseException:
             self._stop_heartbeat()
             raise
         return self
 
-    def _begin(self, slot: Slot, action: str) -> None:
+    def _begin(self, slot: Slot, action: str, instant: str | None) -> None:
         """Clear away what others left, and announce the write; the lock is held."""
         storage, options = self.storage, self.options
         policy = failed_writes_policy(options)
@@ -150,8 +153,10 @@ class Transaction:
         # before the first change to the timeline: a metadata table must not outlive what it describes
         self.config = without_disabled(storage, config, self.typed_options)
         self._rollbacks.clean_up(active, failed, options)
+        if instant is not None:  # that may have been begun before: those attempts are rolled back by now
+            active = active.reload()
         self.timeline, self._active = active.timeline, active
-        requested = slot.take(newest(active))
+        requested = instant or slot.take(newest(active))
         if policy is not FailedWritesPolicy.EAGER:
             self._heartbeat = new_heartbeat(storage, requested, options)
             self._heartbeat.start()

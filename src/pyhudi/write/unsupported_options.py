@@ -45,6 +45,7 @@ _REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = {
 
 _NOT_RUN = "it is not run after a write; run it with Apache Hudi, or leave the option out"
 _NOT_SYNCED = "no catalog is told of the write; run the sync tool after it"
+_SOURCES_STAY = "the files that a table was bootstrapped of are never deleted; delete them when nothing reads them"
 _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
     "hoodie.datasource.meta.sync.enable": (_OFF, _NOT_SYNCED),
     "hoodie.datasource.hive_sync.enable": (_OFF, _NOT_SYNCED),
@@ -52,6 +53,8 @@ _WITHOUT_EFFECT: Mapping[str, tuple[tuple[str, ...], str]] = {
         _OFF,
         "plan it by services.schedule_clustering() and run it by services.run_clustering()",
     ),
+    "hoodie.clean.delete.bootstrap.base.file": (_OFF, _SOURCES_STAY),
+    "hoodie.cleaner.delete.bootstrap.base.file": (_OFF, _SOURCES_STAY),
     "hoodie.write.commit.callback.on": (_OFF, "nobody is called back; the result of the write says what it did"),
     "hoodie.bulkinsert.user.defined.partitioner.class": (
         ("",),

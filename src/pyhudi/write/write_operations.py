@@ -37,15 +37,14 @@ def check_operation(operation: Operation) -> None:
     """Refuse operations that no data frame can be written with.
 
     Raises:
-        InvalidOptionError: the operation takes records that know their file groups, or is no write.
+        InvalidOptionError: the operation takes records that know their file groups.
     """
     name = operation.value
-    usable = ", ".join(op.value for op in Operation if not op.value.endswith(PREPPED) and op is not Operation.BOOTSTRAP)
-    if name.endswith(PREPPED):
-        usable += f" ({name} takes records that already know their file groups, which a data frame cannot say: "
-        usable += f"use {name.removesuffix(PREPPED)})"
-    elif operation is not Operation.BOOTSTRAP:
+    if not name.endswith(PREPPED):
         return
+    usable = ", ".join(op.value for op in Operation if not op.value.endswith(PREPPED))
+    usable += f" ({name} takes records that already know their file groups, which a data frame cannot say: "
+    usable += f"use {name.removesuffix(PREPPED)})"
     raise InvalidOptionError("hoodie.datasource.write.operation", name, usable)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyhudi.config.options.bootstrap_options import *  # noqa: F403
 from pyhudi.config.options.cleaning_options import *  # noqa: F403
 from pyhudi.config.options.clustering_options import *  # noqa: F403
 from pyhudi.config.options.metrics_options import *  # noqa: F403

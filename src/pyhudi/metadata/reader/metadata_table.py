@@ -108,8 +108,15 @@ class MetadataTable:
 
     def scan(self, partition: str, payloads: Payloads = PAYLOADS) -> pa.Table:
         """Return all records of a partition."""
-        every = list(self.groups(partition).to_pylist())
-        return self._read(every, lambda file: _table(file.reader.batches()), payloads)
+        return self.scan_groups(self.groups(partition).to_pylist(), payloads)
+
+    def scan_groups(self, groups: list[dict[str, Any]], payloads: Payloads = PAYLOADS) -> pa.Table:
+        """Return all records of file groups (rows of `groups`)."""
+        return self._read(groups, lambda file: _table(file.reader.batches()), payloads)
+
+    def record_schema(self, payloads: Payloads = PAYLOADS) -> pa.Schema:
+        """Return the schema of tables of records."""
+        return self._nothing(payloads).schema
 
     def lookup(
         self, partition: str, keys: pa.Array | pa.ChunkedArray, payloads: Payloads = PAYLOADS, *, prefix: str = ""

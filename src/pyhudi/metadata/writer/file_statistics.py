@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,7 +20,9 @@ from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.base_file.column_bounds import BoundsRecorder, bounds_type, parquet_bounds, unknown_columns
 from pyhudi.format.file_names import LOG
 from pyhudi.format.log import DATA_BLOCKS, decode_records, scan_blocks
+from pyhudi.merge.skeleton_file import SkeletonFile, open_skeleton
 from pyhudi.schema.type_conversion import convert
+from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 
 if TYPE_CHECKING:
     from pyhudi.storage import Storage
@@ -28,6 +31,7 @@ BOUNDS = "bounds"
 """A column beside those of WRITE_STAT_SCHEMA: the bounds of a file, as write statuses bring them."""
 
 _THREADS = 16
+_BATCH_ROWS = 65_536
 _log = logging.getLogger(__name__)
 _WITHOUT_NAN = "parquet-cpp"
 """Writers that leave NaN out of the bounds in a footer; ours note it, and have no bounds there."""
@@ -41,26 +45,56 @@ def file_bounds(storage: Storage, path: str, columns: pa.Schema) -> pa.StructArr
         FormatError: the file is damaged.
         NotFoundError: it is gone.
     """
+    if is_skeleton(path):
+        with open_skeleton(storage, path) as file:
+            return skeleton_bounds(file, columns)
     with storage.open_input(path) as source:
         if path.endswith(".orc"):
             return _of_rows(orc.read_batches(source, _top_level(columns)), columns)
-        file = parquet.open_file(source, pre_buffer=False)
-        metadata = file.metadata
-        noted, is_known_writer = parquet.nan_columns(metadata), _leaves_nan_out(metadata)
-        found = parquet_bounds(metadata, columns, stored=file.schema_arrow)
-        unsure = set(unknown_columns(found))
-        if noted is not None and is_known_writer:
-            unsure |= noted.intersection(columns.names)
-        elif is_known_writer or noted is not None:  # who rewrites a file may take the note along
-            unsure |= {field.name for field in columns if pa.types.is_floating(field.type)}
-        if not unsure:
-            return found
-        rest = pa.schema([field for field in columns if field.name in unsure])
-        looked = _of_rows(parquet.read_batches(file, _top_level(rest)), rest)
-    children = [
-        looked.field(rest.get_field_index(f.name)) if f.name in unsure else found.field(i)
-        for i, f in enumerate(columns)
-    ]
+        return _of_parquet(source, columns)
+
+
+def _of_parquet(source: Any, columns: pa.Schema) -> pa.StructArray:
+    file = parquet.open_file(source, pre_buffer=False)
+    metadata = file.metadata
+    noted, is_known_writer = parquet.nan_columns(metadata), _leaves_nan_out(metadata)
+    found = parquet_bounds(metadata, columns, stored=file.schema_arrow)
+    unsure = set(unknown_columns(found))
+    if noted is not None and is_known_writer:
+        unsure |= noted.intersection(columns.names)
+    elif is_known_writer or noted is not None:  # who rewrites a file may take the note along
+        unsure |= {field.name for field in columns if pa.types.is_floating(field.type)}
+    if not unsure:
+        return found
+    rest = pa.schema([field for field in columns if field.name in unsure])
+    return _put_together(
+        columns, [(rest, _of_rows(parquet.read_batches(file, _top_level(rest)), rest)), (columns, found)]
+    )
+
+
+def skeleton_bounds(file: SkeletonFile, columns: pa.Schema) -> pa.StructArray:
+    """The bounds of a skeleton file's columns and of its source's, by their footers; those of columns that its path
+    tells by its rows.
+
+    Raises:
+        CorruptTableError: the source is gone or has changed.
+        FormatError: a file is damaged.
+    """
+    parts = []
+    for footer, source in (file.footer, file.own), (file.source_footer, file.source_file):
+        held = pa.schema([f for f in columns if f.name.partition(".")[0] in footer.schema.names])
+        if held.names and footer.metadata is not None:
+            parts.append((held, _of_parquet(source, held)))
+    found = {name for held, _ in parts for name in held.names}
+    rest = pa.schema([f for f in columns if f.name not in found])
+    if rest.names:
+        parts.append((rest, _of_rows(file.batches(_top_schema(rest), _BATCH_ROWS), rest)))
+    return _put_together(columns, parts)
+
+
+def _put_together(columns: pa.Schema, parts: Sequence[tuple[pa.Schema, pa.StructArray]]) -> pa.StructArray:
+    """The bounds of columns, each from the first part that has it."""
+    children = [next(of.field(s.get_field_index(f.name)) for s, of in parts if f.name in s.names) for f in columns]
     return pa.StructArray.from_arrays(children, fields=list(bounds_type(columns)))
 
 
@@ -94,8 +128,13 @@ def rows_of_file(
         NotFoundError: it is gone.
         SchemaMismatchError: values cannot have the type.
     """
-    with storage.open_input(path) as source:
-        for rows in _rows_in(source, path, kind, columns.names, invalid_text):
+    with ExitStack() as stack:
+        source: Any = (
+            stack.enter_context(open_skeleton(storage, path, invalid_text))
+            if is_skeleton(path) and kind != LOG
+            else stack.enter_context(storage.open_input(path))
+        )
+        for rows in _rows_in(source, path, kind, columns, invalid_text):
             there = set(rows.schema.names)
             arrays = [
                 pa.chunked_array([convert(c, f.type, f.name) for c in _chunks(rows[f.name])], f.type)
@@ -107,9 +146,12 @@ def rows_of_file(
 
 
 def _rows_in(
-    source: Any, path: str, kind: str, names: list[str], invalid_text: InvalidText
+    source: Any, path: str, kind: str, columns: pa.Schema, invalid_text: InvalidText
 ) -> Iterator[pa.RecordBatch | pa.Table]:
-    if kind == LOG:
+    names = columns.names
+    if isinstance(source, SkeletonFile):
+        yield from source.batches(columns, _BATCH_ROWS)
+    elif kind == LOG:
         blocks = (block for block in scan_blocks(source) if block.type in DATA_BLOCKS)
         yield from (decode_records(block, columns=names, invalid_text=invalid_text) for block in blocks)
     elif path.endswith(".orc"):
@@ -170,6 +212,12 @@ def _of_rows(batches: Any, columns: pa.Schema) -> pa.StructArray:
     for batch in batches:
         recorder.add(_aligned(batch, columns))
     return recorder.finish()
+
+
+def _top_schema(columns: pa.Schema) -> pa.Schema:
+    """The top-level columns; types only of those that are asked for as a whole."""
+    types = {field.name: field.type for field in columns}
+    return pa.schema([(name, types.get(name, pa.null())) for name in _top_level(columns)])
 
 
 def _top_level(columns: pa.Schema) -> list[str]:

@@ -19,11 +19,13 @@ from pyhudi.errors import NotFoundError, QueryError
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption import as_corruption
 from pyhudi.merge.file_group_reader import FileSlice
+from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.read.execute.commit_time_filter import CommitTimes
 from pyhudi.read.execute.merged_reader import MergedReader
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.schema.schema_evolution import conform
+from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
@@ -79,6 +81,10 @@ class TaskReader:
         """
         try:
             damage = as_corruption(f"{self.storage.uri(task.path)} cannot be read")
+            if is_skeleton(task.path):
+                with damage:
+                    yield from self._read_skeleton(task)
+                return
             with damage, self.storage.open_input(task.path) as source:
                 yield from self._read(source, task)
         except NotFoundError as e:
@@ -104,6 +110,22 @@ class TaskReader:
             if batch.num_rows == 0:
                 continue
             yield batch if as_is else self._finished(batch.rename_columns(list(inside)), target, task, later)
+
+    def _read_skeleton(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        """The rows of a bootstrapped file, whose data columns are in another one."""
+        needed = self._needed()
+        inside = {c: task.names.get(c, c) for c in needed if c not in task.values}
+        by_file = {name: column for column, name in inside.items() if name is not None}
+        target = pa.schema([self.schema.field(c) for c in needed])
+        stored = pa.schema([self.schema.field(column).with_name(name) for name, column in by_file.items()])
+        _, conditions = self._split_conditions(set(), task)
+        with open_skeleton(self.storage, task.path, self.invalid_text) as file:
+            for batch in file.batches(stored, BATCH_ROWS):
+                if not needed:  # rows are only counted
+                    yield batch
+                    continue
+                named = batch.rename_columns([by_file[name] for name in batch.schema.names])
+                yield self._finished(named, target, task, conditions)
 
     def _read_orc(self, source: Any, task: ReadTask) -> Iterator[pa.RecordBatch]:
         """Read by our own reader: Arrow's does not know in which time zone the file stores times."""

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyhudi.read.schema.column_renames import Names
 from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.table_types import table_schema
-from pyhudi.write.rows.base_file_batches import read_footer
+from pyhudi.write.rows.base_file_batches import read_schema
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
@@ -111,4 +111,4 @@ def _schema_of(active: ActiveTimeline, files: pa.Table, instant: str) -> pa.Sche
 
 def file_schema(storage: Storage, path: str) -> pa.Schema:
     """The columns of a base file, in the form that table schemas have."""
-    return table_schema(read_footer(storage, path).schema)
+    return table_schema(read_schema(storage, path))

@@ -18,6 +18,7 @@ from pyhudi.table.config.merge_settings import (
     PAYLOADS,
     PROPERTY_PREFIX,
 )
+from pyhudi.table.config.new_table_properties import BOOTSTRAP_INDEX_CLASS
 
 VERSION = "hoodie.table.version"
 VERSIONS = (5, 6, 8, 9)
@@ -37,6 +38,9 @@ _KEYGEN_TYPE = "hoodie.table.keygenerator.type"
 _PARTITIONS = "hoodie.table.partition.fields"
 _ARCHIVE = "hoodie.archivelog.folder"
 _INITIAL = "hoodie.table.initial.version"
+_BOOTSTRAP_CLASS = "hoodie.bootstrap.index.class"
+_BOOTSTRAP_TYPE = "hoodie.bootstrap.index.type"
+_BOOTSTRAP_TYPE_OF_HFILES = "HFILE"
 
 _PACKAGE = DEFAULT_PAYLOAD.rpartition(".")[0]
 _EVENT_TIME_PAYLOAD = f"{_PACKAGE}.EventTimeAvroPayload"
@@ -46,7 +50,15 @@ _MODES = (OVERWRITE_PAYLOAD, DEFAULT_PAYLOAD, _EVENT_TIME_PAYLOAD)
 _STRATEGIES = {"COMMIT_TIME_ORDERING": COMMIT_TIME_STRATEGY, "EVENT_TIME_ORDERING": EVENT_TIME_STRATEGY}
 _NEWER_ONLY = {
     8: (_LEGACY_PAYLOAD, _PARTIAL),
-    6: (_MODE, _STRATEGY, _INITIAL, _KEYGEN_TYPE, "hoodie.timeline.path", "hoodie.timeline.history.path"),
+    6: (
+        _MODE,
+        _STRATEGY,
+        _INITIAL,
+        _KEYGEN_TYPE,
+        _BOOTSTRAP_TYPE,
+        "hoodie.timeline.path",
+        "hoodie.timeline.history.path",
+    ),
 }
 
 Properties = dict[str, str]
@@ -105,6 +117,8 @@ def _six_to_eight(found: Properties) -> Properties:
         found[_KEYGEN_TYPE] = _keygen_type(found[_KEYGEN_CLASS])
     elif found.get(_KEYGEN_TYPE):
         found[_KEYGEN_CLASS] = class_name(parse_keygen(found[_KEYGEN_TYPE]))
+    if found.get(_BOOTSTRAP_CLASS):
+        found[_BOOTSTRAP_TYPE] = _BOOTSTRAP_TYPE_OF_HFILES
     return found
 
 
@@ -164,6 +178,8 @@ def _eight_to_six(found: Properties) -> Properties:
         found[_KEYGEN_CLASS] = class_name(parse_keygen(kind))
     if found.get(_PARTITIONS):
         found[_PARTITIONS] = ",".join(part.partition(":")[0] for part in found[_PARTITIONS].split(","))
+    if found.get(_BOOTSTRAP_TYPE) == _BOOTSTRAP_TYPE_OF_HFILES:
+        found.setdefault(_BOOTSTRAP_CLASS, BOOTSTRAP_INDEX_CLASS)
     found |= {_LAYOUT: "1", _ARCHIVE: "archived"}
     return {key: value for key, value in found.items() if key not in _NEWER_ONLY[6]}
 

@@ -10,7 +10,7 @@ from pyhudi.errors import QueryError
 from pyhudi.spark import activate_sql
 from pyhudi.spark.activation.call_state import FORMATS, call_state, keep_options
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
-from pyhudi.spark.read.frame_pruning import filter_pruned
+from pyhudi.spark.read.frame_pruning import filter_pruned, same_rows
 from pyhudi.spark.read.load_table import load_table
 
 
@@ -48,6 +48,11 @@ def filter_rows(_: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, 
     condition = args[0] if args else kwargs["condition"]
     cls = next(c for c in type(frame).__mro__ if (c, "filter") in ORIGINALS)
     return filter_pruned(ORIGINALS[(cls, "filter")], frame, condition)
+
+
+def keep_columns(original: Method, frame: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``select`` and ``drop`` of columns by name."""
+    return same_rows(frame, original(frame, *args, **kwargs), args)
 
 
 def table(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -23,6 +23,7 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.spark_file_reader import cannot_reach, read_files
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
+from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.location_columns import ROW
@@ -40,7 +41,8 @@ class KeyLookup:
     ``live``: of file slices with log files the rows that they hold now are looked at, not those of the base file;
     ``deleted``: and those of the base file that log files have deleted. Their next version goes where they are, as it
     does without ``live``: a key must not have a place there and another one elsewhere. ``emptied``: log files may have
-    deleted rows of base files, so that of several places of a key some may be empty.
+    deleted rows of base files, so that of several places of a key some may be empty. ``stored_keys``: rows have keys
+    that they were read with, so that generated keys are looked up, too.
     """
 
     client: TableMetaClient
@@ -51,6 +53,7 @@ class KeyLookup:
     deleted: bool = False
     emptied: bool = False
     records: RecordIndex | None = None
+    stored_keys: bool = False
 
     @property
     def index(self) -> IndexType:
@@ -139,7 +142,7 @@ def base_rows(
     """
     paths = files.table["base_path"].to_pylist()
     unique = pc.count_distinct(files.names()).as_py() == len(files)
-    parquet = all(path.endswith(".parquet") for path in paths)
+    parquet = all(path.endswith(".parquet") and not is_skeleton(path) for path in paths)
     if engine is not ReadEngine.ARROW and parquet and unique:
         try:
             uris = [lookup.client.storage.uri(path) for path in paths]

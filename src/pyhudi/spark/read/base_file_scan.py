@@ -80,6 +80,13 @@ def read_natively(
     Raises:
         QueryError: Spark cannot read them, though that is ``required``.
     """
+    if plan.bootstrapped()[0].tasks.num_rows:
+        if required:
+            raise QueryError(
+                "Spark cannot read bootstrapped files, whose columns are in two files each; leave out "
+                f"{options.READ_ENGINE.key}"
+            )
+        return None
     if _has_orc_times(plan):
         if required:
             raise QueryError(

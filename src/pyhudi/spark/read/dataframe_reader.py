@@ -94,6 +94,9 @@ def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings:
     schema = spark_schema(plan.schema)
     if plan.tasks.num_rows == 0:
         return spark.createDataFrame([], schema).select(*map(quoted_name, plan.columns))
+    skeletons, others = plan.bootstrapped()
+    if skeletons.tasks.num_rows and others.tasks.num_rows:
+        return union([dataframe(spark, table, part, settings) for part in (skeletons, others)])
     with_logs = plan.with_logs()
     if not with_logs.tasks.num_rows:
         return _from_base_files(spark, table, plan, settings)

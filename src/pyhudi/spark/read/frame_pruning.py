@@ -12,7 +12,7 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,6 +55,22 @@ def remember_origin(frame: DataFrame, origin: FrameOrigin) -> DataFrame:
     """Note where the rows of a DataFrame come from; returns it."""
     frame.__dict__[_ORIGIN] = origin
     return frame
+
+
+def same_rows(frame: DataFrame, found: DataFrame, names: Sequence[Any]) -> DataFrame:
+    """Note that a DataFrame has some of the columns of another one, under their names, and all of its rows; returns it.
+
+    Args:
+        frame: The DataFrame before.
+        found: The one that has the columns, or is without them.
+        names: What named the columns; where that is more than plain names of columns, nothing is noted.
+    """
+    origin: FrameOrigin | None = frame.__dict__.get(_ORIGIN)
+    if origin is None:
+        return found
+    every = names[0] if len(names) == 1 and isinstance(names[0], (list, tuple)) else names
+    plain = all(isinstance(name, str) and "." not in name and name in (*origin.schema.names, "*") for name in every)
+    return remember_origin(found, origin) if plain else found
 
 
 def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, condition: Any) -> DataFrame:

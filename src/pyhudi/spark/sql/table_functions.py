@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import Options, options
-from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.errors import QueryError
 from pyhudi.spark.read.load_table import load_table, session_settings
 from pyhudi.spark.sql.catalog import find_table
+from pyhudi.spark.sql.metadata_records import metadata_records
 from pyhudi.spark.sql.passthrough_statements import result
 from pyhudi.sql.token_cursor import Cursor
 from pyhudi.table.meta_client import TableMetaClient
@@ -34,7 +35,6 @@ def run_table_function(spark: SparkSession, name: str, arguments: tuple[str, ...
 
     Raises:
         QueryError: there is no such table, or arguments are missing.
-        UnsupportedTableError: the function is not served.
     """
     if not arguments:
         raise QueryError(f"{name} needs a table, by its name or path")
@@ -49,10 +49,7 @@ def run_table_function(spark: SparkSession, name: str, arguments: tuple[str, ...
         return result(spark, _TIMELINE, _timeline(client))
     if name == "hudi_filesystem_view":
         return result(spark, _FILES, _files(client, arguments[1] if len(arguments) > 1 else None))
-    raise UnsupportedTableError(
-        f"{name} is not served; CALL show_metadata_table_partitions and show_metadata_table_files list what the "
-        "metadata table knows"
-    )
+    return metadata_records(spark, client)
 
 
 def locate(spark: SparkSession, table: str) -> str:

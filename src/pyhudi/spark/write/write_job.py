@@ -69,6 +69,8 @@ class WriteJob:
     user's own columns, ``schema`` the columns of the files that are written; ``planned_on`` are the table's columns as
     they were recorded then (Avro JSON). ``bucketing`` distributes rows over buckets (None: with another index).
     ``changes``: the rows are changes of rows that were read. ``extra`` is kept in the commit's extra metadata.
+    ``stored_keys``: rows have the keys that they were read with (`pyhudi.spark.write.stored_keys`).
+    ``instant``: the requested time of a write that always has the same (None: a new one).
     """
 
     df: DataFrame
@@ -84,6 +86,8 @@ class WriteJob:
     bucketing: Bucketing | None = None
     changes: RowChanges | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
+    stored_keys: bool = False
+    instant: str | None = None
 
     @property
     def action(self) -> str:
@@ -121,7 +125,9 @@ class WriteJob:
         client = self.client or TableMetaClient.create(self.storage, self.config, self.opts)
         try:
             stats_reader = SparkFileStatsReader(self.df.sparkSession)
-            begun = Transaction.begin(client, self.action, type_name(self.operation), self.opts, stats_reader)
+            begun = Transaction.begin(
+                client, self.action, type_name(self.operation), self.opts, stats_reader, instant=self.instant
+            )
             with begun as tx, spark_errors(self.df, self.spec):
                 self._check_reads(tx)
                 yield tx

@@ -6,7 +6,7 @@ Version 6 as release 0.15, version 8 as 1.0.2 (plus merge properties, as 1.2 add
 from __future__ import annotations
 
 from pyhudi.config import Options, options
-from pyhudi.config.enums import FileFormat
+from pyhudi.config.enums import FileFormat, Operation
 from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError, warn
 from pyhudi.table.config import merge_settings
 from pyhudi.table.config.key_generator_type import (
@@ -19,6 +19,7 @@ from pyhudi.table.config.key_generator_type import (
 from pyhudi.table.config.properties_text import CHECKSUM, DATABASE, NAME, table_checksum
 
 TIMEBASED_PREFIX = "hoodie.keygen.timebased."
+BOOTSTRAP_INDEX_CLASS = "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex"
 _EXTRACTORS = "org.apache.hudi.hive."
 _WITHOUT_PARTITIONS = (KeyGenType.NON_PARTITION, KeyGenType.GLOBAL_DELETE)
 
@@ -57,6 +58,7 @@ def new_table_properties(opts: Options) -> dict[str, str]:
             "hoodie.timeline.history.path": "history",
             "hoodie.table.multiple.base.file.formats.enable": "false",
         }
+    found |= bootstrap_properties(opts, version)
     found |= _change_capture(opts)
     found |= _keys(opts, version)
     found |= merge_settings.table_properties(merge_settings.for_new_table(opts), opts)
@@ -113,6 +115,15 @@ def _keys(opts: Options, version: int) -> dict[str, str]:
             timebased.pop(options.TIMESTAMP_TYPE.key, None)
         found |= timebased
     return found
+
+
+def bootstrap_properties(opts: Options, version: int) -> dict[str, str]:
+    """Return what a table knows of the files that it is made over; nothing, unless the operation is ``bootstrap``."""
+    source = opts.get_typed(options.BOOTSTRAP_BASE_PATH)
+    if not source or opts.get_typed(options.OPERATION) is not Operation.BOOTSTRAP:
+        return {}
+    key, value = ("class", BOOTSTRAP_INDEX_CLASS) if version < 8 else ("type", "HFILE")
+    return {options.BOOTSTRAP_BASE_PATH.key: source, f"hoodie.bootstrap.index.{key}": value}
 
 
 def _change_capture(opts: Options) -> dict[str, str]:

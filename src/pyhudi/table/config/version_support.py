@@ -72,12 +72,6 @@ def _check_features(config: TableConfig) -> None:
             f"table {config.name!r} may mix base file formats (hoodie.table.multiple.base.file.formats.enable=true), "
             "which cannot be read here"
         )
-    bootstrapped = config.properties.get("hoodie.bootstrap.base.path")
-    if bootstrapped:
-        raise UnsupportedTableError(
-            f"table {config.name!r} is bootstrapped over {bootstrapped}, which cannot be read here; rewrite it with "
-            "Apache Hudi (bulk_insert into a new table)"
-        )
     if config.base_file_format not in (FileFormat.PARQUET, FileFormat.ORC) and not config.is_metadata_table:
         raise UnsupportedTableError(
             f"table {config.name!r} has base files of format {config.base_file_format}; PARQUET and ORC can be "

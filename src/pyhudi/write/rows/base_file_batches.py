@@ -11,7 +11,9 @@ import pyarrow as pa
 from pyhudi.config.enums import InvalidText
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.base_file.base_file_footer import Footer
+from pyhudi.merge.skeleton_file import SkeletonFile, open_skeleton
 from pyhudi.storage import Storage
+from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 
 _BATCH_BYTES = 32 * 1024 * 1024
 _MIN_ROWS, _MAX_ROWS = 1024, 131_072
@@ -27,6 +29,10 @@ class BaseReader:
     def footer(self) -> Footer:
         """Entries that Hudi keeps in the file's footer."""
         return orc.read_footer(self._source) if self._file is None else parquet.read_footer(self._file)
+
+    def schema(self) -> pa.Schema:
+        """The columns that there are, as `batches` gives them."""
+        return self.footer().schema
 
     def repeating(self) -> frozenset[str]:
         """Text columns with few distinct values, which can be read as dictionaries."""
@@ -67,14 +73,52 @@ class BaseReader:
             skipped -= batch.num_rows
 
 
+class SkeletonReader(BaseReader):
+    """An open base file whose data columns are in the file that was bootstrapped."""
+
+    def __init__(self, file: SkeletonFile) -> None:
+        self._joined = file
+
+    def footer(self) -> Footer:
+        return self._joined.footer
+
+    def schema(self) -> pa.Schema:
+        return self._joined.schema
+
+    def repeating(self) -> frozenset[str]:
+        return frozenset()
+
+    def batches(self, schema: pa.Schema, dictionaries: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        per_row = max(self._joined.row_bytes(schema.names), 1.0)
+        rows = int(min(max(_BATCH_BYTES / per_row, _MIN_ROWS), _MAX_ROWS))
+        return self._joined.batches(schema, rows)
+
+    def last(self, schema: pa.Schema, count: int) -> Iterator[pa.RecordBatch]:
+        skipped = self._joined.footer.num_rows - count
+        for batch in self.batches(schema):
+            if skipped < batch.num_rows:
+                yield batch.slice(max(skipped, 0))
+            skipped -= batch.num_rows
+
+
 @contextmanager
 def open_base(storage: Storage, path: str, invalid_text: InvalidText = InvalidText.FAIL) -> Iterator[BaseReader]:
     """Open a base file of either format. ``invalid_text``: what becomes of text that is not UTF-8."""
+    if is_skeleton(path):
+        with open_skeleton(storage, path, invalid_text) as file:
+            yield SkeletonReader(file)
+        return
     with storage.open_input(path) as source:
         yield BaseReader(source, path, invalid_text)
 
 
 def read_footer(storage: Storage, path: str) -> Footer:
-    """Read the entries that Hudi keeps in the footer of a base file, and its columns as `BaseReader` gives them."""
+    """Read the entries that Hudi keeps in the footer of a base file."""
     with open_base(storage, path) as base:
         return base.footer()
+
+
+def read_schema(storage: Storage, path: str) -> pa.Schema:
+    """Read the columns of a base file, as `BaseReader` gives them."""
+    with open_base(storage, path) as base:
+        return base.schema()

@@ -258,7 +258,6 @@ class TestRefusals:
         [
             ({"table__format": "iceberg"}, "'iceberg'"),
             ({"table__multiple__base__file__formats__enable": "true"}, "mix base file formats"),
-            ({"bootstrap__base__path": "/old"}, "bootstrapped over /old"),
             ({"table__base__file__format": "LANCE"}, "format LANCE"),
             ({"table__base__file__format": "HFILE"}, "format HFILE"),
             ({"table__type": "APPEND_ONLY"}, r"hoodie\.table\.type=APPEND_ONLY.*COPY_ON_WRITE"),

@@ -11,12 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.spark.sql.passthrough_statements import result
 from pyhudi.spark.sql.procedures import (
+    bootstrap_procedures,
     cleaning_procedures,
     clustering_procedures,
     commit_procedures,
     log_file_procedures,
     metadata_procedures,
     recovery_procedures,
+    repair_procedures,
     service_procedures,
     storage_procedures,
     table_procedures,
@@ -27,25 +29,23 @@ from pyhudi.sql.procedure_signatures import signature_of
 from pyhudi.sql.statements import Call
 
 PROCEDURES: dict[str, Procedure] = {
+    **bootstrap_procedures.PROCEDURES,
     **cleaning_procedures.PROCEDURES,
     **clustering_procedures.PROCEDURES,
     **commit_procedures.PROCEDURES,
     **log_file_procedures.PROCEDURES,
     **metadata_procedures.PROCEDURES,
     **recovery_procedures.PROCEDURES,
+    **repair_procedures.PROCEDURES,
     **service_procedures.PROCEDURES,
     **storage_procedures.PROCEDURES,
     **table_procedures.PROCEDURES,
     **upgrade_procedures.PROCEDURES,
 }
 _AUDIT = "the audit of the storage-based lock provider is written and read by Apache Hudi alone"
-_REPAIRS = "errors of a table name the file and what to do about it; HudiTable.validate_metadata looks for differences"
 _USE_INSTEAD = {
     "hive_sync": "a catalog is synced by its own tools; tables by name are in Spark's session catalog",
     "hdfs_parquet_import": "read the files with spark.read.parquet and write them with bulk_insert",
-    "run_bootstrap": "read the files with spark.read.parquet and write them with bulk_insert",
-    "show_bootstrap_mapping": "bootstrapped tables are not read here",
-    "show_bootstrap_partitions": "bootstrapped tables are not read here",
     "sync_validate": "compare the tables with queries",
     "run_rollback_inflight_tableservice": "run_compaction and run_clustering undo what was begun, and begin anew",
     "partition_bucket_index_manager": "the numbers of buckets of partitions are read, and changed by Apache Hudi alone",
@@ -54,10 +54,7 @@ _USE_INSTEAD = {
     "show_audit_lock_status": _AUDIT,
     "validate_audit_lock": _AUDIT,
     "cleanup_audit_lock": _AUDIT,
-    "repair_corrupted_clean_files": _REPAIRS,
     "repair_deduplicate": "an upsert of the rows that are to stay, or DELETE, takes rows out that are there twice",
-    "repair_migrate_partition_meta": _REPAIRS,
-    "repair_overwrite_hoodie_props": "properties are changed by the options of writes, and by upgrade_table",
 }
 """Procedures that are refused, and what to use."""
 

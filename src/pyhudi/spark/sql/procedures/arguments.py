@@ -78,6 +78,14 @@ class Arguments:
         client = self.table(spark, options).client()
         return client, client.config.validate_against(client.options)
 
+    def pairs(self, name: str) -> dict[str, str]:
+        """Return an argument of the form ``key=value,key=value``.
+
+        Raises:
+            QueryError: It is of another form.
+        """
+        return _pairs(self.values.get(name))
+
     def given(self, names: Mapping[str, str]) -> dict[str, str]:
         """Return the arguments that are given as options: ``names`` has the option of each."""
         return {option: str(self.values[name]) for name, option in names.items() if self.values[name] is not None}

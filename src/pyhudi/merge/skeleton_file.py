@@ -1,0 +1,184 @@
+"""Skeleton files: base files of a metadata-only bootstrap, which hold the meta columns of the rows of a source file.
+
+A row is at the same place in both. They are read side by side, each only if a column of it is asked for. Partition
+columns that the source does not hold, because its folders tell them, come from the partition path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.config.enums import InvalidText
+from pyhudi.errors import CorruptTableError, FormatError, NotFoundError
+from pyhudi.format.base_file import orc, parquet
+from pyhudi.format.base_file.base_file_footer import Footer
+from pyhudi.format.corruption import as_corruption
+from pyhudi.format.file_names import parse_names
+from pyhudi.keygen.partition_path_values import decode_partition_paths, partition_fields
+from pyhudi.storage import Storage, open_sibling
+from pyhudi.table.bootstrap.bootstrap_index import BootstrapIndex, SourceFile
+from pyhudi.table.config.table_config import TableConfig
+
+
+class SkeletonFile:
+    """An open skeleton file with its source. Made by `open_skeleton`.
+
+    Attributes:
+        own: The skeleton itself, open.
+    """
+
+    def __init__(
+        self, storage: Storage, path: str, stack: ExitStack, invalid_text: InvalidText, source: SourceFile | None
+    ) -> None:
+        self._storage, self._path, self._stack, self._invalid_text = storage, path, stack, invalid_text
+        self._known = source
+        self.own = stack.enter_context(storage.open_input(path))
+
+    @cached_property
+    def footer(self) -> Footer:
+        """The entries of the skeleton's footer."""
+        return _footer(self._path, self.own)
+
+    @cached_property
+    def source(self) -> SourceFile:
+        """What the bootstrap index says of the source.
+
+        Raises:
+            CorruptTableError: the index does not know it.
+        """
+        if self._known is not None:
+            return self._known
+        partition, _, name = self._path.rpartition("/")
+        file_id = parse_names(pa.array([name]))["file_id"][0].as_py()
+        return BootstrapIndex(self._storage).source_of(partition, file_id)
+
+    @cached_property
+    def source_file(self) -> Any:
+        """The source, open.
+
+        Raises:
+            CorruptTableError: it is gone, or is not the file any more that was bootstrapped.
+        """
+        found = self.source
+        folder, _, name = found.uri.rpartition("/")
+        storage = open_sibling(self._storage, folder)
+        try:
+            file = self._stack.enter_context(storage.open_input(name))
+        except NotFoundError as e:
+            raise CorruptTableError(f"{self._of_source()} is gone; restore it") from e
+        size = file.size()
+        if found.size is not None and size != found.size:
+            raise CorruptTableError(
+                f"{self._of_source()} has changed since the bootstrap: it has {size:,} bytes and had {found.size:,}; "
+                "restore it, or bootstrap a new table"
+            )
+        return file
+
+    @cached_property
+    def source_footer(self) -> Footer:
+        """The footer of the source, which has as many rows as the skeleton; raises what `source_file` does."""
+        with as_corruption(f"{self._of_source()} cannot be read"):
+            footer = _footer(self.source.uri, self.source_file)
+        if footer.num_rows != self.footer.num_rows:
+            raise CorruptTableError(
+                f"{self._of_source()} has changed since the bootstrap: it has {footer.num_rows:,} rows and had "
+                f"{self.footer.num_rows:,}; restore it, or bootstrap a new table"
+            )
+        return footer
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of the skeleton, then those that only the source has."""
+        own = self.footer.schema
+        return pa.schema([*own, *(field for field in self.source_footer.schema if field.name not in own.names)])
+
+    def row_bytes(self, names: Sequence[str]) -> float:
+        """Bytes of a row in these columns, on average, before compression; 0 where footers do not tell."""
+        own = self.footer
+        footers = [own] if own.schema.names and set(names) <= set(own.schema.names) else [own, self.source_footer]
+        return sum(parquet.row_bytes(f.metadata, names) for f in footers if f.metadata is not None)
+
+    def path_values(self, schema: pa.Schema) -> dict[str, Any]:
+        """The values of those columns of ``schema`` that the partition path tells and no file holds."""
+        config = TableConfig.load(self._storage)
+        missing = [
+            f.name for f in partition_fields(config) if f.name in schema.names and f.name not in self.schema.names
+        ]
+        if not missing:
+            return {}
+        told = decode_partition_paths(config, schema, [self._path.rpartition("/")[0]])
+        return {name: told[name][0].as_py() for name in missing}
+
+    def batches(self, schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows in order, with those columns of ``schema`` that there are, in the types that files have.
+
+        Raises:
+            CorruptTableError: the source is gone or has changed, and columns of it are asked for.
+            FormatError: a file is damaged.
+        """
+        own = [name for name in schema.names if name in self.footer.schema.names]
+        rest = pa.schema([field for field in schema if field.name not in own])
+        if not rest.names:
+            yield from self._read(self._path, self.own, own, batch_rows)
+            return
+        held = [name for name in rest.names if name in self.source_footer.schema.names]
+        told = self.path_values(rest) if len(held) < len(rest) else {}
+        sides = [self._read(self.source.uri, self.source_file, held, batch_rows)] if held else []
+        if own or not held:
+            sides.append(self._read(self._path, self.own, own, batch_rows))
+        for parts in _side_by_side(*sides) if len(sides) > 1 else zip(sides[0], strict=True):
+            yield _joined(parts, schema, told)
+
+    def _read(self, path: str, file: Any, names: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        if path.endswith(".orc"):
+            for batch in orc.read_batches(file, names, invalid_text=self._invalid_text):
+                yield from (batch.slice(start, batch_rows) for start in range(0, batch.num_rows, batch_rows))
+            return
+        yield from parquet.read_batches(file, names, batch_size=batch_rows, invalid_text=self._invalid_text)
+
+    def _of_source(self) -> str:
+        return f"{self.source.uri}, which has the rows of the bootstrapped base file {self._path},"
+
+
+@contextmanager
+def open_skeleton(
+    storage: Storage, path: str, invalid_text: InvalidText = InvalidText.FAIL, *, source: SourceFile | None = None
+) -> Iterator[SkeletonFile]:
+    """Open a skeleton file; its source is opened when it is needed. ``invalid_text``: what becomes of text that is not
+    UTF-8. ``source``: the source, where the bootstrap index is not written yet."""
+    with ExitStack() as stack:
+        yield SkeletonFile(storage, path, stack, invalid_text, source)
+
+
+def _footer(path: str, file: Any) -> Footer:
+    return orc.read_footer(file) if path.endswith(".orc") else parquet.read_footer(file)
+
+
+def _side_by_side(
+    left: Iterator[pa.RecordBatch], right: Iterator[pa.RecordBatch]
+) -> Iterator[tuple[pa.RecordBatch, ...]]:
+    """Batches of both with the same rows."""
+    one = other = None
+    while True:
+        one = one if one is not None and one.num_rows else next(left, None)
+        other = other if other is not None and other.num_rows else next(right, None)
+        if one is None or other is None:
+            if one is not other:
+                raise FormatError("a skeleton file and its source have different numbers of rows")
+            return
+        rows = min(one.num_rows, other.num_rows)
+        yield one.slice(0, rows), other.slice(0, rows)
+        one, other = one.slice(rows), other.slice(rows)
+
+
+def _joined(parts: Sequence[pa.RecordBatch], schema: pa.Schema, told: dict[str, Any]) -> pa.RecordBatch:
+    columns = {name: batch.column(name) for batch in parts for name in batch.schema.names}
+    rows = parts[0].num_rows
+    columns |= {name: pa.repeat(pa.scalar(value, schema.field(name).type), rows) for name, value in told.items()}
+    names = [name for name in schema.names if name in columns]
+    return pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)

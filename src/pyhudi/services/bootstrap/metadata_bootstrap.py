@@ -1,0 +1,90 @@
+"""The metadata-only half of a bootstrap: a skeleton file for each file of the source, and the index of both.
+
+Tasks write the skeletons; then the index is written, which nobody looks at before there is the commit. It is made by
+one file on the timeline, as that of any write. A bootstrap that was cut off before is rolled back by the next one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.config.enums import Operation
+from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.services.bootstrap.source_listing import source_files
+from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP, BootstrapIndex, SourceFile
+from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
+from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.transaction import Transaction
+from pyhudi.write.handles.skeleton_handle import SkeletonHandle
+from pyhudi.write.rows.bootstrap_source import SourceReader
+from pyhudi.write.write_context import TaskId
+from pyhudi.write.write_operations import action_of, type_name
+from pyhudi.write.write_result import WriteResult
+from pyhudi.write.write_settings import write_context
+from pyhudi.write.write_status import decode_stats, encode_stats
+
+if TYPE_CHECKING:
+    from pyhudi.metadata.writer.file_stats_reader import FileStatsReader
+    from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
+    from pyhudi.table.meta_client import TableMetaClient
+
+Runner = Callable[["SkeletonHandle", Sequence[SourceFile]], pa.Table]
+"""Writes the skeletons of source files; returns their write stats."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRunner:
+    """Writes skeletons on threads of this process."""
+
+    threads: int = min(8, (os.cpu_count() or 1) + 2)
+
+    def __call__(self, handle: SkeletonHandle, sources: Sequence[SourceFile]) -> pa.Table:
+        def write(numbered: tuple[int, SourceFile]) -> bytes:
+            number, source = numbered
+            return encode_stats([handle.write(source, TaskId(number, 0, 0))])
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            return decode_stats(pool.map(write, enumerate(sources)))
+
+
+def bootstrap_metadata(
+    plan: BootstrapPlan, client: TableMetaClient, run: Runner, stats_reader: FileStatsReader
+) -> WriteResult:
+    """Bootstrap the files of a plan that are to be by metadata only, as one commit.
+
+    Raises:
+        ConflictError: another writer took this one for dead.
+        SchemaMismatchError, RecordKeyError: the rows of a source file cannot be the table's.
+        StorageError: a source file has changed meanwhile. Nothing is left of the bootstrap then.
+    """
+    index = BootstrapIndex(plan.storage)
+    sources = source_files(plan.storage.root, plan.source, plan.metadata_only)
+    action = action_of(Operation.BOOTSTRAP, plan.config.table_type)
+    name = type_name(Operation.BOOTSTRAP)
+    with Transaction.begin(client, action, name, plan.opts, stats_reader, instant=METADATA_BOOTSTRAP) as tx:
+        tx.to_inflight()
+        context = write_context(
+            plan.storage, tx.config, plan.merging, plan.opts, Operation.BOOTSTRAP, tx.instant, plan.schema
+        )
+        reader = SourceReader(plan.storage, plan.config, plan.schema, plan.all_columns, context.invalid_text)
+        stats = run(SkeletonHandle(context, plan.spec, reader), sources)
+        index.write(plan.source_path, sources)
+        extra = {"schema": to_avro(plan.schema, plan.config.name)}
+        outcome = tx.commit(CommitMetadata(name, stats, extra))
+    if isinstance(outcome, Conflicted):
+        raise outcome.error()
+    return WriteResult(
+        plan.storage.uri(),
+        name,
+        outcome.instant.requested,
+        outcome.completion,
+        stats=stats.select(WRITE_STAT_SCHEMA.names),
+        warnings=outcome.warnings,
+        millis=outcome.millis,
+    )

@@ -1,0 +1,181 @@
+"""The files of a bootstrap's source, and what becomes of the partitions that they are in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import BootstrapMode
+from pyhudi.config.option import Option
+from pyhudi.errors import ConfigError, InvalidOptionError, UnsupportedTableError
+from pyhudi.format.file_names import file_prefix_of
+from pyhudi.keygen import partition_texts
+from pyhudi.storage import Storage
+from pyhudi.table.bootstrap.bootstrap_index import SourceFile
+from pyhudi.table.config.table_config import TableConfig
+
+LISTED_SCHEMA = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("source_partition", pa.string()),
+        ("name", pa.string()),
+        ("size", pa.int64()),
+        ("mtime_ms", pa.int64()),
+    ]
+)
+"""Columns of `list_source`: partition path in the table and in the source, name, bytes, last change."""
+
+_HIDDEN = r"(^|/)(\.|_[^/=]*(/|$))"
+"""Paths that no reader of such folders takes for data: hidden ones, and what writers keep beside it."""
+
+
+def list_source(storage: Storage, config: TableConfig, opts: Options) -> pa.Table:
+    """List the files of a source (LISTED_SCHEMA), sorted by partition and name.
+
+    Raises:
+        ConfigError: there are none, or they are not all in partitions of the table.
+    """
+    extension = "." + config.base_file_format.value.lower()
+    found = storage.list(recursive=True)
+    found = found.filter(pc.ends_with(found["path"], extension))
+    found = found.filter(pc.invert(pc.match_substring_regex(found["path"], _HIDDEN)))
+    if not found.num_rows:
+        raise ConfigError(f"there is nothing to bootstrap: {storage.uri()} has no files that end in {extension}")
+    paths = found["path"].combine_chunks()
+    folders = pc.replace_substring_regex(paths, "/?[^/]*$", "")
+    translated = _translated(folders, translator(opts))
+    _check_depths(storage, paths, config)
+    _check_partitions(storage, folders, translated, config)
+    names = pc.replace_substring_regex(paths, "^.*/", "")
+    columns = [translated, folders, names, found["size"].combine_chunks(), found["mtime_ms"].combine_chunks()]
+    table = pa.table(columns, schema=LISTED_SCHEMA)
+    return table.sort_by([("partition", "ascending"), ("name", "ascending")])
+
+
+def source_files(table_root: str, source: Storage, listed: pa.Table) -> list[SourceFile]:
+    """The sources of skeleton files. Their file ids are the same whenever the table is bootstrapped of these files."""
+    return [
+        SourceFile(
+            row["partition"],
+            file_prefix_of(f"{table_root}\0{row['source_partition']}\0{row['name']}"),
+            row["source_partition"],
+            source.uri(f"{row['source_partition']}/{row['name']}".lstrip("/")),
+            row["size"],
+            row["mtime_ms"],
+        )
+        for row in listed.to_pylist()
+    ]
+
+
+def select_mode(listed: pa.Table, opts: Options) -> tuple[pa.Table, pa.Table]:
+    """Split the files into those that are bootstrapped by metadata only, and those whose rows are written.
+
+    Raises:
+        InvalidOptionError: the pattern is none.
+        UnsupportedTableError: the selector is a class of somebody's own.
+    """
+    kind = _known(options.BOOTSTRAP_MODE_SELECTOR, opts, _SELECTORS)
+    if kind is not None:
+        none = listed.slice(0, 0)
+        return (listed, none) if kind is BootstrapMode.METADATA_ONLY else (none, listed)
+    text = opts.get_typed(options.BOOTSTRAP_MODE_REGEX)
+    try:
+        pattern = re.compile(text)
+    except re.error as e:
+        raise InvalidOptionError(options.BOOTSTRAP_MODE_REGEX.key, text, f"a regular expression ({e})") from None
+    paths = pc.unique(listed["source_partition"]).to_pylist()
+    matching = pa.array([path for path in paths if pattern.fullmatch(path)], pa.string())
+    matches = pc.is_in(listed["source_partition"], value_set=matching)
+    if opts.get_typed(options.BOOTSTRAP_REGEX_MODE) is BootstrapMode.FULL_RECORD:
+        matches = pc.invert(matches)
+    return listed.filter(matches), listed.filter(pc.invert(matches))
+
+
+def translator(opts: Options) -> Callable[[str], str] | None:
+    """Return how partition paths of the source become those of the table; None: they stay.
+
+    Raises:
+        UnsupportedTableError: the translator is a class of somebody's own.
+    """
+    return _known(options.BOOTSTRAP_TRANSLATOR, opts, _TRANSLATORS)
+
+
+def check_input_provider(opts: Options) -> None:
+    """Refuse readers of source files that are somebody's own.
+
+    Raises:
+        UnsupportedTableError: it is one.
+    """
+    _known(options.BOOTSTRAP_INPUT_PROVIDER, opts, _PROVIDERS)
+
+
+_SELECTORS: dict[str, BootstrapMode | None] = {
+    "MetadataOnlyBootstrapModeSelector": BootstrapMode.METADATA_ONLY,
+    "FullRecordBootstrapModeSelector": BootstrapMode.FULL_RECORD,
+    "BootstrapRegexModeSelector": None,
+}
+_TRANSLATORS: dict[str, Callable[[str], str] | None] = {
+    "IdentityBootstrapPartitionPathTranslator": None,
+    "DecodedBootstrapPartitionPathTranslator": unquote,
+}
+_PROVIDERS: dict[str, None] = {"SparkParquetBootstrapDataProvider": None, "SparkOrcBootstrapDataProvider": None}
+
+
+T = TypeVar("T")
+
+
+def _known(option: Option[str], opts: Options, known: dict[str, T]) -> T:
+    given = opts.get_typed(option)
+    name = given.rpartition(".")[2]
+    if name not in known:
+        raise UnsupportedTableError(
+            f"{option.key}={given} is Java code, which cannot run here; there are: {', '.join(known)}"
+        )
+    return known[name]
+
+
+def _translated(folders: pa.StringArray, translate: Callable[[str], str] | None) -> pa.StringArray:
+    if translate is None:
+        return folders
+    encoded = folders.dictionary_encode()
+    return pa.array([translate(path) for path in encoded.dictionary.to_pylist()], pa.string()).take(encoded.indices)
+
+
+def _check_depths(storage: Storage, paths: pa.StringArray, config: TableConfig) -> None:
+    """Refuse files in folders of different depth, of which Apache Hudi takes the deepest and forgets the others."""
+    depths = pc.count_substring(paths, "/")
+    found = pc.min_max(depths)
+    if found["min"] != found["max"]:
+        one, other = (paths[pc.index(depths, found[which]).as_py()].as_py() for which in ("min", "max"))
+        raise ConfigError(
+            f"the files below {storage.uri()} are in folders of different depth, which cannot all be partitions of "
+            f"{config.name!r}: {one} and {other}"
+        )
+
+
+def _check_partitions(
+    storage: Storage, folders: pa.StringArray, translated: pa.StringArray, config: TableConfig
+) -> None:
+    """Refuse folders that would not be partitions of the table, or whose later writes would go to other ones."""
+    fields = [field.name for field in config.partition_fields]
+    for path in pc.unique(translated).to_pylist():
+        texts = partition_texts(config, path)
+        named = [path.split("/")[i].partition("=")[0] for i in range(len(fields)) if path.count("/") >= i]
+        hive = bool(fields) and named == fields and "=" in path
+        if texts is None or (fields and not path) or (hive and not config.hive_style):
+            cure = (
+                f"set {options.HIVE_STYLE_PARTITIONING.key}=true"
+                if hive
+                else f"name the columns of its folders by {options.PARTITIONPATH_FIELD.key}"
+            )
+            source = folders[pc.index(translated, path).as_py()].as_py()
+            raise ConfigError(
+                f"the folder {source!r} of {storage.uri()} is no partition path of the fields "
+                f"({', '.join(fields) or 'none'}); {cure}"
+            )

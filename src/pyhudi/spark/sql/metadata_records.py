@@ -1,0 +1,67 @@
+"""Records of the metadata table as a DataFrame: the table function ``hudi_metadata``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.errors import MetadataTableError, QueryError
+from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.spark_types import spark_schema
+
+if TYPE_CHECKING:
+    from pyhudi.table.meta_client import TableMetaClient
+
+
+def metadata_records(spark: SparkSession, client: TableMetaClient) -> DataFrame:
+    """Return the records of all partitions of the metadata table as it is now; each of its file groups is read by a
+    task. The columns are those of Apache Hudi: ``key``, ``type``, and one for each kind of record.
+
+    Raises:
+        QueryError: the table has no metadata table, or it must not be used.
+    """
+    try:
+        table = MetadataTable.open_now(client.storage, client.config)
+        groups = [group for partition in table.partitions for group in table.groups(partition).to_pylist()]
+    except MetadataTableError as reason:
+        raise QueryError(f"the table at {client.storage.uri()} has no metadata table to read: {reason}") from reason
+    schema = pa.schema([field.with_type(_without_times(field.type)) for field in table.record_schema()])
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for records in table.scan_groups([groups[number]]).to_batches():
+                    columns = zip(records.columns, schema.types, strict=True)
+                    yield pa.RecordBatch.from_arrays([_converted(*column) for column in columns], schema=schema)
+
+    return spark.range(0, len(groups), 1, max(1, len(groups))).mapInArrow(read, spark_schema(schema))
+
+
+def _without_times(kind: pa.DataType) -> pa.DataType:
+    """The type with numbers for times of day, which Spark has not."""
+    if pa.types.is_time(kind):
+        return pa.int64()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_times(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_times(kind.value_type)))
+    return kind
+
+
+def _converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The array in a type of `_without_times`; Arrow's own cast does not go into structs."""
+    if array.type == kind:
+        return array
+    if pa.types.is_struct(kind):
+        members = [_converted(array.field(i), field.type) for i, field in enumerate(kind)]
+        return pa.StructArray.from_arrays(members, fields=list(kind), mask=pc.is_null(array))
+    if pa.types.is_list(kind):
+        values = _converted(array.values, kind.value_type)
+        return pa.ListArray.from_arrays(array.offsets, values, type=kind, mask=pc.is_null(array))
+    return array.cast(kind)

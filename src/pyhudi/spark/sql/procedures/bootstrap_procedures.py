@@ -1,0 +1,91 @@
+"""Procedures that make a table over files that are there, and show what it is made over."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.errors import QueryError, UnsupportedTableError
+from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
+from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+from pyhudi.spark.sql.session_config import session_options
+from pyhudi.spark.write.spark_bootstrap import bootstrap
+from pyhudi.storage import open_storage
+from pyhudi.table.bootstrap.bootstrap_index import BootstrapIndex
+
+_OPTIONS = {
+    "table_type": options.TABLE_TYPE.key,
+    "bootstrap_path": options.BOOTSTRAP_BASE_PATH.key,
+    "rowKey_field": options.RECORDKEY_FIELD.key,
+    "base_file_format": options.BASE_FILE_FORMAT.key,
+    "partition_path_field": options.PARTITIONPATH_FIELD.key,
+    "selector_class": options.BOOTSTRAP_MODE_SELECTOR.key,
+    "key_generator_class": options.KEYGENERATOR_CLASS.key,
+    "full_bootstrap_input_provider": options.BOOTSTRAP_INPUT_PROVIDER.key,
+    "payload_class": options.PAYLOAD_CLASS.key,
+    "parallelism": options.BOOTSTRAP_PARALLELISM.key,
+}
+_INDEX = "HFileBootstrapIndex"
+_DEFAULT_KEYGEN = "org.apache.hudi.keygen.SimpleKeyGenerator"
+_REFUSED = {
+    "schema_provider_class": "a schema provider is Java code, which cannot run here; files tell the columns",
+    "props_file_path": "no file of options is read; give them by options => 'key=value,…' or SET",
+    "enable_hive_sync": "a catalog is synced by its own tools; leave the argument out",
+    "bootstrap_overwrite": "a bootstrap needs a new table; delete the old one first, or choose another base_path",
+}
+_SORTED_BY = ("partition", "file_id", "source_base_path", "source_partition", "source_file")
+
+
+def run_bootstrap(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Make the table at ``base_path`` over the files of ``bootstrap_path``; returns 0."""
+    for name, why in _REFUSED.items():
+        if arguments.values[name]:
+            raise UnsupportedTableError(f"{name} => {arguments.values[name]}: {why}")
+    index = arguments.text("bootstrap_index_class")
+    if index and index.rpartition(".")[2] != _INDEX:
+        raise UnsupportedTableError(f"bootstrap_index_class => {index} is Java code, which cannot run here")
+    path = str(arguments.text("base_path"))
+    given = {
+        **session_settings(spark, path),
+        **session_options(spark),
+        **arguments.pairs("options"),
+        options.TABLE_NAME.key: str(arguments.text("table")).rpartition(".")[2],
+        **{key: value for key, value in arguments.given(_OPTIONS).items() if value},
+    }
+    if given.get(options.KEYGENERATOR_CLASS.key) == _DEFAULT_KEYGEN:
+        del given[options.KEYGENERATOR_CLASS.key]  # who names none has the one that fits the fields
+    opts = Options.parse(given)
+    bootstrap(spark, BootstrapPlan.of(open_storage(path, opts), opts))
+    return [(0,)]
+
+
+def show_bootstrap_mapping(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show the source file of each file group, of one partition, or of some file groups of it, if these are given."""
+    index = BootstrapIndex(arguments.client(spark).storage)
+    partition, ids = arguments.text("partition_path") or None, arguments.text("file_ids")
+    if ids and partition is None:
+        raise QueryError("file_ids needs the partition of the file groups: give partition_path, too")
+    if ids:
+        found = [index.source_of(str(partition), file_id.strip()) for file_id in ids.split(",")]
+    else:
+        found = [source for source in index.sources() if partition in (None, source.partition)]
+    by = str(arguments.text("sort_by")).lower()
+    if by not in _SORTED_BY:
+        raise QueryError(f"sort_by is one of {', '.join(_SORTED_BY)}, not {by!r}")
+    base = index.source_base_path()
+    rows = [(source.partition, source.file_id, base, source.source_partition, source.uri) for source in found]
+    rows.sort(key=lambda row: row[_SORTED_BY.index(by)], reverse=arguments.flag("desc"))
+    return arguments.limited(rows)
+
+
+def show_bootstrap_partitions(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show the partitions that are bootstrapped by metadata only."""
+    return [(partition,) for partition in BootstrapIndex(arguments.client(spark).storage).partitions()]
+
+
+PROCEDURES: dict[str, Procedure] = {
+    "run_bootstrap": run_bootstrap,
+    "show_bootstrap_mapping": show_bootstrap_mapping,
+    "show_bootstrap_partitions": show_bootstrap_partitions,
+}

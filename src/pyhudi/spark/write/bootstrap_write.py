@@ -1,0 +1,30 @@
+"""The operation ``bootstrap`` of a DataFrame writer, which takes no rows: the options name the files."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from pyhudi.config import Options, options
+from pyhudi.errors import ConfigError
+from pyhudi.schema.spark_json import from_spark_json
+from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
+from pyhudi.spark.write.spark_bootstrap import bootstrap
+from pyhudi.spark.write.write_input import own_columns
+from pyhudi.storage import Storage
+from pyhudi.write.write_result import WriteResult
+
+
+def write_bootstrap(df: DataFrame, storage: Storage, opts: Options) -> WriteResult:
+    """Bootstrap the files that options name. The columns of ``df``, if it has any, are those of the table.
+
+    Raises:
+        ConfigError: ``df`` has rows, or options do not fit.
+        TableExistsError: the table has been written to.
+    """
+    columns = from_spark_json(own_columns(df).schema.json()) if df.columns else None
+    if df.columns and not df.isEmpty():
+        raise ConfigError(
+            "the operation bootstrap writes no rows of a DataFrame: it makes a table over the files below "
+            f"{options.BOOTSTRAP_BASE_PATH.key}; pass an empty DataFrame, and write the rows by an upsert afterwards"
+        )
+    return bootstrap(df.sparkSession, BootstrapPlan.of(storage, opts, columns))

@@ -1,0 +1,117 @@
+"""A bootstrap on Spark: skeleton files by its tasks, and the rows of files that are bootstrapped whole."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import options
+from pyhudi.config.enums import Operation
+from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
+from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
+from pyhudi.services.bootstrap.source_listing import source_files
+from pyhudi.spark.execution.driver_frames import spread_frame
+from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.write_stages import run_tasks
+from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.indexes.record_index.record_index_build import ensure_record_index
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.write.write_execution import execute_write
+from pyhudi.spark.write.write_job import WriteJob
+from pyhudi.table.bootstrap.bootstrap_index import FULL_BOOTSTRAP, SourceFile
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.write.handles.skeleton_handle import SkeletonHandle
+from pyhudi.write.rows.bootstrap_source import SourceReader
+from pyhudi.write.write_context import TaskId
+from pyhudi.write.write_result import WriteResult
+from pyhudi.write.write_status import encode_stats
+
+_SOURCES = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("file_id", pa.string()),
+        ("source_partition", pa.string()),
+        ("uri", pa.string()),
+        ("size", pa.int64()),
+        ("mtime_ms", pa.int64()),
+    ]
+)
+_log = logging.getLogger(__name__)
+
+
+def bootstrap(spark: SparkSession, plan: BootstrapPlan) -> WriteResult:
+    """Carry out a plan by tasks of Spark; raises what `run_bootstrap` does."""
+    runner = SparkRunner(spark, plan.opts.get_typed(options.BOOTSTRAP_PARALLELISM))
+
+    def full(left: BootstrapPlan, client: TableMetaClient) -> WriteResult:
+        return execute_write(_full_job(spark, left, client))
+
+    result = run_bootstrap(plan, runner, full, SparkFileStatsReader(spark))
+    try:
+        ensure_record_index(spark, plan.storage, plan.opts)
+    except Exception as failure:  # the rows are committed, so nothing is raised
+        text = f"the bootstrap is committed, but the record index was not looked after: {failure}"
+        _log.warning("%s", text)
+        return replace(result, warnings=(*result.warnings, text))
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRunner:
+    """Writes skeletons by at most so many tasks."""
+
+    spark: SparkSession
+    parallelism: int
+
+    def __call__(self, handle: SkeletonHandle, sources: Sequence[SourceFile]) -> pa.Table:
+        """Write the skeletons; returns their write stats. Runs a Spark job."""
+
+        def work(batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:
+            return encode_stats([handle.write(source, task) for source in _sources(batches)])
+
+        return run_tasks(_frame(self.spark, sources, self.parallelism), work)
+
+
+def _full_job(spark: SparkSession, plan: BootstrapPlan, client: TableMetaClient) -> WriteJob:
+    """The write of the rows of files that are bootstrapped whole, a bulk_insert."""
+    return WriteJob(
+        _rows(spark, plan),
+        plan.storage,
+        client,
+        client.config,
+        plan.merging,
+        plan.opts,
+        Operation.BULK_INSERT,
+        plan.spec,
+        plan.schema,
+        instant=FULL_BOOTSTRAP,
+    )
+
+
+def _rows(spark: SparkSession, plan: BootstrapPlan) -> DataFrame:
+    """The rows of these files. Lazy."""
+    reader = SourceReader(
+        plan.storage, plan.config, plan.schema, plan.all_columns, plan.opts.get_typed(options.READ_INVALID_TEXT)
+    )
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        for source in _sources(batches):
+            yield from reader.rows(source)
+
+    sources = source_files(plan.storage.root, plan.source, plan.full)
+    parallelism = plan.opts.get_typed(options.BOOTSTRAP_PARALLELISM)
+    return _frame(spark, sources, parallelism).mapInArrow(read, spark_schema(plan.schema))
+
+
+def _frame(spark: SparkSession, sources: Sequence[SourceFile], parallelism: int) -> DataFrame:
+    columns = [pa.array([getattr(s, f.name) for s in sources], f.type) for f in _SOURCES]
+    return spread_frame(spark, pa.table(columns, schema=_SOURCES), min(len(sources), parallelism))
+
+
+def _sources(batches: Iterable[pa.RecordBatch]) -> Iterator[SourceFile]:
+    return (SourceFile(**row) for batch in batches for row in batch.to_pylist())

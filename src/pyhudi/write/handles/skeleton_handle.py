@@ -1,0 +1,87 @@
+"""Writes skeleton files: base files of a metadata-only bootstrap, with the meta columns of a source file's rows."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.errors import RecordKeyError
+from pyhudi.keygen import KeySpec
+from pyhudi.keygen.record_key_text import record_keys
+from pyhudi.merge.skeleton_file import open_skeleton
+from pyhudi.metadata.writer.file_statistics import skeleton_bounds
+from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.meta_columns import META_SCHEMA
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.table.bootstrap.bootstrap_index import SourceFile
+from pyhudi.timeline.markers import IOType
+from pyhudi.write.handles.base_file_output import BaseFileOutput, RowLayout
+from pyhudi.write.rows.bootstrap_source import SourceReader
+from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.write_status import Stat, file_stat
+
+_AVRO = json.dumps(
+    {"type": "record", "name": "HoodieRecordKey", "doc": "", "fields": json.loads(to_avro(META_SCHEMA, "t"))["fields"]},
+    separators=(",", ":"),
+)
+"""Columns of skeleton files, as Apache Hudi names them in their footers."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkeletonHandle:
+    """Writes the skeleton files of a task.
+
+    Of a source file the footer is read and the columns of the record key, nothing else; other columns are read where
+    the metadata table wants their bounds and the footer does not have them. ``context`` is that of whole base files;
+    ``keys`` says how keys are made.
+    """
+
+    context: WriteContext
+    keys: KeySpec
+    reader: SourceReader
+
+    def write(self, source: SourceFile, task: TaskId) -> Stat:
+        """Write the skeleton of one source file.
+
+        Raises:
+            SchemaMismatchError: the source has columns that cannot be the table's.
+            RecordKeyError: a record key field is missing, or null in a row.
+            StorageError: the source is gone, or has changed since it was listed.
+            FormatError: the source is damaged.
+        """
+        started = time.monotonic()
+        context = replace(self.context, schema=pa.schema([]), avro_schema=_AVRO, indexed=None)
+        layout = RowLayout(context, task)
+        with self.reader.open(source) as file:
+            output = BaseFileOutput(context, task, source.partition, source.file_id, IOType.CREATE)
+            try:
+                for keys in self._keys(source, file):
+                    output.write(layout.lay_out(keys))
+            except BaseException:
+                output.abort()
+                raise
+            summary = output.close()
+        if self.context.indexed is not None:
+            with open_skeleton(context.storage, output.path, source=source) as skeleton:
+                summary = replace(summary, bounds=skeleton_bounds(skeleton, self.context.indexed))
+        return file_stat(
+            source.partition, source.file_id, output.path, summary, started=started, inserts=summary.num_rows
+        )
+
+    def _keys(self, source: SourceFile, file: Any) -> Iterator[pa.RecordBatch]:
+        """The record keys of the rows, batch by batch."""
+        own = self.context.schema.names
+        needed = [name if name in own else name.partition(".")[0] for name in self.keys.record_fields]
+        for batch in self.reader.batches(source, file, list(dict.fromkeys(needed))):
+            keys = record_keys(batch, self.keys)
+            if keys.null_count:
+                raise RecordKeyError(
+                    f"{keys.null_count:,} of {len(keys):,} rows of {source.uri} have no record key: "
+                    f"{', '.join(self.keys.record_fields)} is null"
+                )
+            yield pa.RecordBatch.from_arrays([keys], names=[RECORD_KEY])

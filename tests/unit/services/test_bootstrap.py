@@ -1,0 +1,291 @@
+"""Bootstrap by threads of this process: tables over files that are there, read, refused, cut off and begun again."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pyhudi
+from pyhudi.config import Options
+from pyhudi.errors import (
+    ConfigError,
+    CorruptTableError,
+    RecordKeyError,
+    SchemaMismatchError,
+    TableExistsError,
+    UnsupportedTableError,
+)
+from pyhudi.hudi_table import HudiTable
+from pyhudi.metadata.writer.file_stats_reader import LOCAL
+from pyhudi.services.bootstrap.bootstrap_plan import BootstrapPlan
+from pyhudi.services.bootstrap.bootstrap_runner import run_bootstrap
+from pyhudi.services.bootstrap.metadata_bootstrap import ThreadRunner
+from pyhudi.storage import LocalStorage
+from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
+from pyhudi.table.bootstrap.bootstrap_index import BootstrapIndex
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.write.write_result import WriteResult
+from tests.cases import each_choice
+
+SELECTOR = "hoodie.bootstrap.mode.selector"
+ROWS = 30
+
+
+def make_source(folder: Path, *, hive: bool = False) -> list[dict[str, Any]]:
+    """Two files in each of two partitions, of several row groups; returns the rows that a table over them has."""
+    rows = []
+    for day in ("2024-01-01", "2024-01-02"):
+        for number in range(2):
+            ids = range(number * ROWS, number * ROWS + ROWS)
+            table = pa.table(
+                {
+                    "id": [f"{day}-{i:02}" for i in ids],
+                    "n": pa.array(ids, pa.int64()),
+                    "ts": pa.array([1] * ROWS, pa.int64()),
+                    "items": [[{"a": i, "b": str(i)}] for i in ids],
+                }
+            )
+            rows += [{**row, "day": day} for row in table.to_pylist()]
+            if not hive:
+                table = table.append_column("day", pa.array([day] * ROWS))
+            path = folder / (f"day={day}" if hive else day) / f"part-{number}.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(table, path, row_group_size=7)
+    (folder / "_SUCCESS").touch()
+    (folder / "_temporary").mkdir()
+    (folder / "_temporary" / "rest.parquet").write_bytes(b"no table")
+    return rows
+
+
+def options_for(source: Path, **more: object) -> dict[str, object]:
+    """Options of a bootstrap of `make_source`; the filters of its few keys are small."""
+    return {
+        "hoodie.bootstrap.base.path": str(source),
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.partitionpath.field": "day",
+        "hoodie.time.generator.max_expected_clock_skew_ms": "0",
+        "hoodie.index.bloom.num_entries": "10",
+        "hoodie.bloom.index.filter.dynamic.max.entries": "10",
+        **more,
+    }
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    make_source(tmp_path / "source")
+    return tmp_path / "source"
+
+
+def rows_of(table: HudiTable, **scan: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table.scan(**scan).to_arrow().to_pylist()
+    own = [{name: value for name, value in row.items() if not name.startswith("_hoodie")} for row in found]
+    return sorted(own, key=lambda row: str(row.get("id")))
+
+
+@pytest.mark.parametrize(
+    ("version", "table_type", "hive"), each_choice((9, 8, 6), ("COPY_ON_WRITE", "MERGE_ON_READ"), (True, False))
+)
+def test_a_table_over_files_has_their_rows(version: int, table_type: str, hive: bool, tmp_path: Path):
+    rows = make_source(tmp_path / "source", hive=hive)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "source").rglob("*")}
+    more = {
+        "hoodie.write.table.version": version,
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.datasource.write.hive_style_partitioning": str(hive).lower(),
+    }
+    result = pyhudi.bootstrap_table(tmp_path / "table", options_for(tmp_path / "source", **more))
+    assert (result.operation, result.instant, result.num_files, result.num_inserts) == (
+        "BOOTSTRAP",
+        "00000000000001",
+        4,
+        120,
+    )
+    table = HudiTable.for_path(str(tmp_path / "table"))
+    assert rows_of(table) == sorted(rows, key=lambda row: str(row["id"]))
+    partition = "day=2024-01-01" if hive else "2024-01-01"
+    meta = table.scan(filter="n = 33 and day = '2024-01-01'").to_arrow().to_pylist()
+    assert [(row["_hoodie_record_key"], row["_hoodie_partition_path"], row["_hoodie_commit_time"]) for row in meta] == [
+        ("2024-01-01-33", partition, "00000000000001")
+    ]
+    assert rows_of(table, columns=["day", "n"], filter=[("n", "<", 1)]) == [
+        {"day": "2024-01-01", "n": 0},
+        {"day": "2024-01-02", "n": 0},
+    ]
+    assert table.scan(filter="n > 1000").plan().tasks.num_rows == (0 if version > 6 else 4)  # bounds of the source
+    assert table.scan(columns=[]).to_arrow().num_rows == 120
+    assert table.scan(begin="000").to_arrow().num_rows == 120
+    assert table.scan(as_of=result.instant).to_arrow().num_rows == 120
+    assert table.lookup(["2024-01-02-07"], columns=["n"])["n"].to_pylist() == [7]
+    assert table.validate_metadata().num_rows == 0
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "source").rglob("*")} == before
+
+
+def test_the_index_is_named_as_each_version_does(source: Path, tmp_path: Path):
+    options = options_for(source, **{"hoodie.write.table.version": 6})
+    pyhudi.bootstrap_table(tmp_path / "table", options)
+    table = HudiTable.for_path(str(tmp_path / "table"))
+    index, kind = "hoodie.bootstrap.index.class", "hoodie.bootstrap.index.type"
+    for version, named in ((6, None), (9, "HFILE"), (6, None)):
+        if version != table.config.version:
+            getattr(table.services, "upgrade" if version > 6 else "downgrade")(version)
+        properties = table.config.properties
+        assert (properties[index].endswith(".HFileBootstrapIndex"), properties.get(kind)) == (True, named)
+        assert table.scan().to_arrow().num_rows == 120
+
+
+def test_metadata_only_reads_footers_and_keys(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from pyhudi.write.rows import bootstrap_source
+
+    read: list[list[str]] = []
+    inner = bootstrap_source.parquet.read_batches
+    monkeypatch.setattr(
+        bootstrap_source.parquet,
+        "read_batches",
+        lambda file, names, **how: read.append(list(names)) or inner(file, names, **how),
+    )
+    pyhudi.bootstrap_table(tmp_path / "table", options_for(source))
+    assert read == [["id"]] * 4
+
+
+def test_the_index_tells_the_sources(source: Path, tmp_path: Path):
+    pyhudi.bootstrap_table(tmp_path / "table", options_for(source))
+    index = BootstrapIndex(LocalStorage(tmp_path / "table"))
+    assert index.partitions() == ["2024-01-01", "2024-01-02"]
+    assert index.source_base_path() == str(source)
+    found = list(index.sources())
+    assert [one.uri for one in sorted(found, key=lambda one: one.uri)] == [
+        f"file://{source}/{day}/part-{n}.parquet" for day in index.partitions() for n in (0, 1)
+    ]
+    assert index.source_of(found[0].partition, found[0].file_id) == found[0]
+    with pytest.raises(CorruptTableError, match="does not know its source"):
+        index.source_of("2024-01-01", "nobody")
+
+
+def test_a_source_that_changed_is_refused(source: Path, tmp_path: Path):
+    pyhudi.bootstrap_table(tmp_path / "table", options_for(source))
+    table = HudiTable.for_path(str(tmp_path / "table"))
+    path = source / "2024-01-01" / "part-0.parquet"
+    content = path.read_bytes()
+    rows = pq.read_table(path)
+    pq.write_table(rows.slice(1), path)
+    with pytest.raises(CorruptTableError, match=r"part-0\.parquet.*has changed since the bootstrap"):
+        table.scan().to_arrow()
+    path.unlink()
+    with pytest.raises(CorruptTableError, match=r"part-0\.parquet.*is gone; restore it"):
+        table.scan().to_arrow()
+    assert table.scan(columns=["_hoodie_record_key"]).to_arrow().num_rows == 120  # which the table has itself
+    path.write_bytes(content)
+    assert table.scan().to_arrow().num_rows == 120
+    (tmp_path / "table/.hoodie/.aux/.bootstrap/.fileids").rename(tmp_path / "lost")
+    with pytest.raises(CorruptTableError, match="no bootstrap index"):
+        table.scan().to_arrow()
+
+
+class TestRefused:
+    def check(self, source: Path, table: Path, kind: type[Exception], match: str, **more: object) -> None:
+        with pytest.raises(kind, match=match):
+            pyhudi.bootstrap_table(table, options_for(source, **more))
+        assert not HudiTable.exists(str(table))
+
+    def test_options(self, source: Path, tmp_path: Path):
+        table = tmp_path / "table"
+        self.check(source, table, UnsupportedTableError, "Java code", **{SELECTOR: "com.me.Mine"})
+        self.check(source, table, UnsupportedTableError, "needs Spark", **{SELECTOR: "FullRecordBootstrapModeSelector"})
+        self.check(source, table, UnsupportedTableError, "BUCKET", **{"hoodie.index.type": "BUCKET"})
+        self.check(source, table, ConfigError, "meta columns", **{"hoodie.populate.meta.fields": "false"})
+        self.check(source, table, ConfigError, "index.enable", **{"hoodie.bootstrap.index.enable": "false"})
+        self.check(source, table, SchemaMismatchError, "'uuid'", **{"hoodie.datasource.write.recordkey.field": "uuid"})
+        self.check(
+            source, table, ConfigError, "no partition path", **{"hoodie.datasource.write.partitionpath.field": ""}
+        )
+        regex = {SELECTOR: "BootstrapRegexModeSelector", "hoodie.bootstrap.mode.selector.regex": "("}
+        self.check(source, table, ConfigError, "regular expression", **regex)
+        self.check(source, source / "table", ConfigError, "each other's folder")
+        self.check(tmp_path / "nothing", table, ConfigError, "nothing to bootstrap")
+        with pytest.raises(ConfigError, match=r"hoodie\.bootstrap\.base\.path"):
+            pyhudi.bootstrap_table(table, {"hoodie.table.name": "t"})
+
+    def test_sources(self, source: Path, tmp_path: Path):
+        table, path = tmp_path / "table", source / "2024-01-02" / "part-1.parquet"
+        rows = pq.read_table(path)
+        pq.write_table(rows.append_column("more", rows["n"]), path)
+        self.check(source, table, SchemaMismatchError, "'more'")
+        pq.write_table(rows.set_column(1, "n", rows["id"]), path)
+        self.check(source, table, SchemaMismatchError, "other types")
+        pq.write_table(rows.set_column(0, "id", pa.array([None, *rows["id"].to_pylist()[1:]])), path)
+        self.check(source, table, RecordKeyError, "1 of 30 rows")
+        pq.write_table(rows, source / "top.parquet")
+        self.check(source, table, ConfigError, "different depth")
+
+    def test_hive_folders_without_saying_so(self, tmp_path: Path):
+        make_source(tmp_path / "hive", hive=True)
+        self.check(tmp_path / "hive", tmp_path / "table", ConfigError, "hive_style_partitioning=true")
+
+    def test_a_table_that_was_written_to(self, source: Path, tmp_path: Path):
+        pyhudi.bootstrap_table(tmp_path / "table", options_for(source))
+        with pytest.raises(TableExistsError, match="has been written to"):
+            pyhudi.bootstrap_table(tmp_path / "table", options_for(source))
+        shutil.copytree(source, tmp_path / "other")
+        with pytest.raises(ConfigError, match="is bootstrapped over"):
+            pyhudi.bootstrap_table(tmp_path / "table", options_for(tmp_path / "other"))
+
+
+def test_rows_that_were_not_copied_are_copied_by_the_next(source: Path, tmp_path: Path):
+    storage = LocalStorage(tmp_path / "table")
+    modes = {SELECTOR: "BootstrapRegexModeSelector", "hoodie.bootstrap.mode.selector.regex": ".*-01"}
+    plan = BootstrapPlan.of(storage, Options.parse(options_for(source, **modes)))
+    asked: list[list[str]] = []
+
+    def fail(left: BootstrapPlan, _: TableMetaClient) -> WriteResult:
+        raise RuntimeError(f"{left.full.num_rows} files")
+
+    def copy(left: BootstrapPlan, client: TableMetaClient) -> WriteResult:
+        asked.append(sorted(set(left.full["partition"].to_pylist())))
+        return WriteResult(client.storage.uri(), "BULK_INSERT", "00000000000002")
+
+    with pytest.raises(RuntimeError, match="2 files"):
+        run_bootstrap(plan, ThreadRunner(), fail, LOCAL)
+    table = HudiTable.for_path(str(tmp_path / "table"))
+    assert {row["day"] for row in rows_of(table)} == {"2024-01-01"}
+    result = run_bootstrap(plan, ThreadRunner(), copy, LOCAL)
+    assert (asked, result.instant, result.num_files, result.created_table) == (
+        [["2024-01-02"]],
+        "00000000000002",
+        0,
+        False,
+    )
+
+
+def test_a_bootstrap_that_dies_anywhere_is_finished_by_the_next(source: Path, tmp_path: Path):
+    settings = Options.parse(options_for(source))
+
+    def run(path: Path, *faults: Fault) -> FaultyStorage:
+        storage = FaultyStorage(LocalStorage(path), faults)
+        with contextlib.suppress(Killed):
+            run_bootstrap(BootstrapPlan.of(storage, settings), ThreadRunner(threads=1), None, LOCAL)
+        return storage
+
+    whole = run(tmp_path / "whole")
+    writes = sum(name in WRITES for name, _ in whole.operations)
+    assert writes > 30
+    done = 0
+    for number in range(1, writes + 1, 3):
+        path = tmp_path / str(number)
+        assert run(path, Fault("writes", number, "after", Killed)).dead
+        if (path / ".hoodie" / "hoodie.properties").exists() and any((path / ".hoodie/timeline").glob("*.commit")):
+            done += 1
+        else:
+            run(path)
+        table = HudiTable.for_path(str(path))
+        assert table.scan().to_arrow().num_rows == 120, number
+        assert table.validate_metadata().num_rows == 0, number
+        assert len(list(path.glob("2024*/*.parquet"))) == 4, number
+    assert 0 < done < writes / 6
