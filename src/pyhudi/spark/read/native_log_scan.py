@@ -82,6 +82,8 @@ def _can_be_scanned(table: PinnedTable, plan: ScanPlan, context: SliceContext, s
     base = plan.tasks.filter(pc.is_valid(plan.tasks["base_path"]))
     if plan.commit_times is not None or plan.path_columns or context.constant_columns:
         return False
+    if plan.bootstrapped()[0].tasks.num_rows:  # base files without the data columns
+        return False
     if not base.num_rows or not pc.all(pc.ends_with(base["base_path"], ".parquet")).as_py():
         return False
     if len(pc.list_flatten(plan.tasks["log_paths"])) > _MOST_LOG_FILES:
