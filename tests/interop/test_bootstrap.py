@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,12 @@ MODES = {
     "hoodie.bootstrap.parallelism": "2",
 }
 UPSERT = {"hoodie.datasource.write.operation": "upsert", "hoodie.table.name": "t"}
-RELEASES = ["1.2.0", seldom("1.0.2"), seldom("0.15.0")]
 VERSIONS = {"1.2.0": "9", "1.0.2": "8", "0.15.0": "6"}
+OFTEN = (("1.2.0", "COPY_ON_WRITE", False), ("1.2.0", "MERGE_ON_READ", True))
+CASES = [
+    case if case in OFTEN else seldom(case)
+    for case in itertools.product(VERSIONS, ("COPY_ON_WRITE", "MERGE_ON_READ"), (True, False))
+]
 
 
 def changes(day: str, number: int) -> pa.Table:
@@ -63,9 +68,7 @@ def agree(oracle: Oracle, spark: Any, table: Path) -> list[dict[str, Any]]:
     return theirs
 
 
-@pytest.mark.parametrize("ours", [True, False], ids=["ours", "theirs"])
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("oracle", RELEASES, indirect=True)
+@pytest.mark.parametrize(("oracle", "table_type", "ours"), CASES, indirect=["oracle"])
 def test_bootstrapped_tables_in_turns(oracle: Oracle, table_type: str, ours: bool, spark: Any, tmp_path: Path):
     source, table = tmp_path / "source", tmp_path / "table"
     made = make_source(source, hive=True)

@@ -73,6 +73,10 @@ METADATA = (
     "FROM hudi_metadata('{path}') ORDER BY key, type"
 )
 LAST = [
+    "repair_migrate_partition_meta(table => '{t}')",
+    "repair_migrate_partition_meta(table => '{t}', dry_run => false)",
+    "repair_corrupted_clean_files(table => '{t}')",
+    "repair_overwrite_hoodie_props(table => '{t}', new_props_file_path => '{props}')",
     "downgrade_table(table => '{t}', to_version => 'EIGHT')",
     "upgrade_table(table => '{t}', to_version => 'NINE')",
 ]
@@ -100,6 +104,9 @@ def test_the_same_calls(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> 
     oracle.sql("INSERT INTO called VALUES (3, 'd', 1, 'Moss')")
     _, second, third = sorted(row[0] for row in theirs("CALL show_commits('called')")[1])
     shutil.copytree(made, copied)
+    props = tmp_path / "new.properties"
+    text = (made / ".hoodie" / "hoodie.properties").read_text()
+    props.write_text(f"{text}\nhoodie.partition.metafile.use.base.format=true\nmy.own=1\n")
     spark.sql(f"CREATE TABLE called USING hudi LOCATION '{copied}'")
     records = METADATA.format(path=made)
     assert [tuple(row) for row in spark.sql(records).collect()] == theirs(records)[1]
@@ -107,7 +114,7 @@ def test_the_same_calls(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> 
         row[0] for row in theirs(f"DESCRIBE (SELECT * FROM hudi_metadata('{made}'))")[1]
     ]
     sides: list[tuple[Callable[[str], Call], dict[str, Any]]] = [
-        (run, {"t": "called", "path": path, "second": second, "third": third})
+        (run, {"t": "called", "path": path, "second": second, "third": third, "props": props})
         for run, path in ((theirs, made), (ours, copied))
     ]
     try:

@@ -172,6 +172,14 @@ def _live(spark, call, path):
     assert call("repair_add_partition_meta", table="rides")[0] == ("city=moss", "No", "None")
     assert call("repair_add_partition_meta", table="rides", dry_run=False)[0] == ("city=moss", "No", "Repaired")
     assert meta.exists()
+    assert call("repair_migrate_partition_meta", table="rides")[0] == ("city=moss", "true", "false", "MIGRATE")
+    assert call("repair_migrate_partition_meta", table="rides", dry_run=False)[0][3] == "MIGRATED"
+    assert not meta.exists()
+    assert call("repair_corrupted_clean_files", table="rides") == [(True,)]
+    new = Path(path).parent / "new.properties"
+    new.write_text(Path(path, ".hoodie", "hoodie.properties").read_text() + "\nmy.own=1\n")
+    changed = call("repair_overwrite_hoodie_props", table="rides", new_props_file_path=new)
+    assert [row for row in changed if row[1] != row[2]] == [("my.own", "null", "1")]
     assert call("run_ttl", table="rides", retain_days=1) == []
     assert call("delete_marker", table="rides", instant_time=writes[0]) == [(True,)]
 

@@ -48,6 +48,10 @@ def test_columns_that_do_not_fit(spark: SparkSession, table: Path) -> None:
         upsert(rows.drop("v"), table)
     with unchanged(table, errors.SchemaMismatchError, "column 'ts' is int64 in the table and bool.*cast it to int64"):
         upsert(rows.selectExpr("id", "part", "true ts", "v"), table)
+    drop = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
+    for operation in ("insert", "bulk_insert"):
+        with unchanged(table, errors.SchemaMismatchError, "the column 'ts', by which the table orders"):
+            upsert(rows.drop("ts"), table, operation, **drop)
     with unchanged(table, errors.SchemaMismatchError, "'V'.*case"):
         upsert(rows.withColumnRenamed("v", "V"), table)
     with unchanged(table, errors.SchemaMismatchError, "'_pyhudi_row' is reserved"):

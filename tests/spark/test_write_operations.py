@@ -162,6 +162,9 @@ def test_partitions_expire(spark: SparkSession, tmp_path: Path, monkeypatch: pyt
     assert [row[0] for row in rows_of(path)] == ["b"]
     # after a write: what it has written itself is old by this clock, too
     inline = {**days, "hoodie.partition.ttl.inline": "true"}
+    off = {**inline, "hoodie.table.services.enabled": "false"}
+    write(frame(spark, [("c", "p3", 1, "z")]), path, {**options("upsert"), **off})
+    assert [row[0] for row in rows_of(path)] == ["b", "c"]
     write(frame(spark, [("c", "p3", 1, "z")]), path, {**options("upsert"), **inline})
     assert rows_of(path) == []
     last = HudiTable.for_path(path).history().to_pylist()[0]

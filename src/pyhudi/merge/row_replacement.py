@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.format.base_file.parquet import row_count
-from pyhudi.format.log import count_records
+from pyhudi.format.log import BlockType, count_records
 from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.base_file_reader import read_base
 from pyhudi.merge.batch_sizes import BATCH_ROWS
@@ -89,6 +89,37 @@ def changed_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.Re
                 yield reader.finished(rows)
         for records in state.batches(~seen & ~state.is_delete):
             yield reader.finished(state.changes(records).rows)
+
+
+def superseded_rows(context: SliceContext, file_slice: FileSlice) -> tuple[Index, list[Index]]:
+    """Return the numbers (from 0, ascending) of the rows that are not to be shown: of the base file, and of each data
+    block that counts, in the order of the blocks. All others together are the rows of the slice.
+
+    The slice is one whose versions are whole rows (`combines` is false). Keys and ordering values alone are read.
+
+    Raises:
+        QueryError: a file is gone.
+        FormatError: a file is damaged.
+    """
+    with open_slice(replace(context, columns=()), file_slice) as found:
+        counts = [count_records(block) for block in found.blocks if block.type is not BlockType.DELETE]
+        state = found.state
+        if state is None:
+            return np.zeros(0, dtype=np.int64), []
+        overlay = _Overlay(context, file_slice, found, state)
+        shown = ~state.is_delete
+        if state.positions is not None and not overlay.compares:
+            hidden = _existing(context, file_slice, state.positions)
+        else:
+            parts = [np.zeros(0, dtype=np.int64)]
+            for start, _, places, records, wins in overlay.touched():
+                parts.append(start + places[wins])
+                shown[records] &= wins
+            hidden = np.concatenate(parts)
+        superseded = np.ones(sum(counts), dtype=np.bool_)
+        superseded[state.stored_rows(np.flatnonzero(shown))] = False
+    cuts = np.cumsum(counts)[:-1]
+    return hidden, [np.flatnonzero(part) for part in np.split(superseded, cuts)] if counts else []
 
 
 class _Overlay:

@@ -80,7 +80,8 @@ class ClusteringServices(ServiceBase):
 
         Raises:
             ConfigError: options are wrong, or there is no such column to sort by; nothing is planned then.
-            UnsupportedTableError: the table has the bucket index, or merges by a merger that is not registered.
+            UnsupportedTableError: the table has the bucket index with a fixed number of buckets, or merges by a merger
+                that is not registered.
             ConflictError: a file group was written to meanwhile; the plan stays, to be tried again.
             TransactionError: another process runs a plan, or a restore is pending.
             SetupError: the table has a record index, or there is too much to be sorted in memory, and no Spark.

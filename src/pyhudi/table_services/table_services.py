@@ -8,6 +8,7 @@ from pyhudi.table_services.compaction_services import CompactionServices
 from pyhudi.table_services.index_services import IndexServices
 from pyhudi.table_services.partition_services import PartitionServices
 from pyhudi.table_services.recovery_services import RecoveryServices
+from pyhudi.table_services.repair_services import RepairServices
 from pyhudi.table_services.version_services import VersionServices
 
 
@@ -18,6 +19,7 @@ class TableServices(
     RecoveryServices,
     IndexServices,
     PartitionServices,
+    RepairServices,
     VersionServices,
 ):
     """Services of one table.

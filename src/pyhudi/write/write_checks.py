@@ -15,6 +15,7 @@ from pyhudi.errors import (
     warn,
 )
 from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.write.write_operations import DELETING
@@ -42,7 +43,8 @@ _GLOBAL_RECORD_INDEXES = frozenset({IndexType.RECORD_INDEX, IndexType.GLOBAL_REC
 def check_writable(
     config: TableConfig, merging: MergeSettings, operation: Operation, opts: Options, *, placed: bool = False
 ) -> None:
-    """Refuse a write that could not be done as Apache Hudi does it. ``placed``: rows say where in the table they are.
+    """Refuse a write that could not be done as Apache Hudi does it. ``placed``: rows say which records of the table
+    they are, by their places or by the keys that they were read with.
 
     Raises:
         UnsupportedTableError: names the feature, and what can be done instead.
@@ -67,8 +69,9 @@ def check_writable(
         )
     if not config.record_keys and not placed and operation in (Operation.UPSERT, Operation.DELETE):
         raise ConfigError(
-            f"{name} needs record keys, and table {config.name!r} generates its own; use insert or bulk_insert, or "
-            f"give a new table {options.RECORDKEY_FIELD.key}"
+            f"{name} needs record keys, and table {config.name!r} generates its own; give rows that were read from it, "
+            f"with their columns {RECORD_KEY} and {PARTITION_PATH}, or use insert, bulk_insert, UPDATE, DELETE or "
+            f"MERGE; a new table can have {options.RECORDKEY_FIELD.key}"
         )
 
 

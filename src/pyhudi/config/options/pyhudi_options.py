@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.config.enums import Fsync, InvalidText, PartitionValues, ReadEngine
-from pyhudi.config.option import choice, flag, integer, maybe_integer
+from pyhudi.config.option import choice, flag, integer, maybe_integer, maybe_text
 
 PARQUET_CODEC_LEVEL = maybe_integer(
     "pyhudi.parquet.compression.level", "Level of the parquet codec; the codec's own when not given.", least=-100
@@ -37,6 +37,13 @@ READ_PUSHED_FILTERS = flag(
     False,
     "Python data source of Spark 4.1 and newer: leave out files and rows by the filters that Spark tells it. Spark "
     "then wants spark.sql.python.filterPushdown.enabled to be set, and fails where it is not.",
+)
+READ_LOG_INDEX_FOLDER = maybe_text(
+    "pyhudi.read.log.index.folder",
+    "Merge-on-read queries on Spark: a folder where the driver can leave small index files by which Spark itself reads "
+    "Parquet blocks of log files (hoodie.logfile.data.block.format) in one scan with the base files. Executors must "
+    "see it at the same path: any local folder with local[n], else a shared mount. Not given: tasks of pyhudi read "
+    "the logs.",
 )
 READ_PARTITION_VALUES = choice(
     "pyhudi.read.partition.values",

@@ -41,7 +41,8 @@ class KeyLookup:
     ``live``: of file slices with log files the rows that they hold now are looked at, not those of the base file;
     ``deleted``: and those of the base file that log files have deleted. Their next version goes where they are, as it
     does without ``live``: a key must not have a place there and another one elsewhere. ``emptied``: log files may have
-    deleted rows of base files, so that of several places of a key some may be empty.
+    deleted rows of base files, so that of several places of a key some may be empty. ``stored_keys``: rows have keys
+    that they were read with, so that generated keys are looked up, too.
     """
 
     client: TableMetaClient
@@ -52,6 +53,7 @@ class KeyLookup:
     deleted: bool = False
     emptied: bool = False
     records: RecordIndex | None = None
+    stored_keys: bool = False
 
     @property
     def index(self) -> IndexType:

@@ -130,7 +130,7 @@ def tag(
     if lookup.index not in KNOWN_INDEXES:
         known = ", ".join(sorted(KNOWN_INDEXES))
         raise UnsupportedTableError(f"{options.INDEX_TYPE.key}={lookup.index} is not supported yet; use one of {known}")
-    if lookup.spec.auto_keys:
+    if lookup.spec.auto_keys and not lookup.stored_keys:
         return untagged(rows)
     everywhere = lookup.index.is_global
     if len(BaseFiles.of(slices, None, live=lookup.live)) == 0:

@@ -7,6 +7,7 @@ not tell the exact value, the column is read from the files, whose row groups ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
     from pyhudi.table.pinned_table import PinnedTable
 
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 _MOST_WAYS = 64
 """Most parts with constants; each costs some milliseconds."""
 _LINE_ENDS = "\n\r\x85\u2028\u2029"
@@ -204,6 +206,13 @@ def _has_scales(partitions: pa.Array, values: dict[str, pa.Array], fields: list[
 def _free(partitions: pa.Array) -> pa.BooleanArray:
     """Mask of the folders without special characters of Spark or Hadoop, whose patterns match no ends of lines."""
     return pc.invert(pc.match_substring_regex(partitions, f"[=:{_LINE_ENDS}]"))
+
+
+def can_be_told(values: Mapping[str, pa.Array]) -> bool:
+    """Return True if Spark takes all these values from names of mounted folders."""
+    return all(_reads_as_text(each.type) and _PLAIN_NAME.fullmatch(name) for name, each in values.items()) and bool(
+        pc.all(_can_be_told(dict(values))).as_py()
+    )
 
 
 def _can_be_told(values: dict[str, pa.Array]) -> pa.BooleanArray:

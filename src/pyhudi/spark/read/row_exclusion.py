@@ -32,8 +32,30 @@ _ROW_BITS = 31
 _SPARKS_SEED = 42
 _SALTS = 16
 _BATCH = 262_144
-_LARGEST_WITH_BITMAPS = 64 * 1024**3
+LARGEST_WITH_BITMAPS = 64 * 1024**3
 """Bytes of base files in total that hardly have more than a few thousand million rows: half a gigabyte of bits."""
+
+BITMAP_SCHEMA = pa.schema([(_KEY, pa.int64()), (_WORDS, pa.list_(pa.int64()))])
+"""A row for each file with hidden rows: its number, and its bitmap."""
+
+
+def bitmap_of_file(number: int, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
+    """Yield the bitmap of the hidden rows (ascending numbers) of a file, if there are any: bit ``n % 64`` of word
+    ``n // 64`` stands for row n."""
+    if not len(rows):
+        return
+    words = np.zeros((int(rows[-1]) >> 6) + 1, np.uint64)
+    np.bitwise_or.at(words, rows >> 6, np.uint64(1) << (rows & 63).astype(np.uint64))
+    bits = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words.view(np.int64)))
+    yield pa.RecordBatch.from_arrays([pa.array([number]), bits], schema=BITMAP_SCHEMA)
+
+
+def left_out_by_bitmaps(rows: DataFrame, hidden: DataFrame) -> DataFrame:
+    """The rows of a scan with numbers of files and rows, less those of the bitmaps, and without these columns."""
+    word = sf.get(_WORDS, sf.shiftright(ROW_NUMBER, 6).cast("int"))
+    is_hidden = sf.getbit(word, sf.col(ROW_NUMBER).bitwiseAND(63).cast("int")) == 1
+    same_file = sf.col(FILE_NUMBER) == sf.col(_KEY)
+    return rows.join(sf.broadcast(hidden), same_file & is_hidden, "left_anti").drop(FILE_NUMBER, ROW_NUMBER)
 
 
 class ExcludedRows(Protocol):
@@ -64,7 +86,7 @@ def excluded_rows_form(tasks: pa.Table) -> ExcludedRows | None:
     names = pc.replace_substring_regex(tasks["base_path"], "(?s)^.*/", "")
     if not pc.all(pc.match_substring_regex(names, "^[A-Za-z0-9_.=-]+$")).as_py():
         return None
-    large = (pc.sum(tasks["base_size"]).as_py() or 0) > _LARGEST_WITH_BITMAPS
+    large = (pc.sum(tasks["base_size"]).as_py() or 0) > LARGEST_WITH_BITMAPS
     form, bits = (ExcludedPositions, 64 - _ROW_BITS) if large else (Bitmaps, 64)
     texts = names.to_pylist()
     for salt in map(str, range(_SALTS)):
@@ -107,21 +129,13 @@ class Bitmaps:
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([(_KEY, pa.int64()), (_WORDS, pa.list_(pa.int64()))])
+        return BITMAP_SCHEMA
 
     def of_file(self, name: str, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
-        if not len(rows):
-            return
-        words = np.zeros((int(rows[-1]) >> 6) + 1, np.uint64)
-        np.bitwise_or.at(words, rows >> 6, np.uint64(1) << (rows & 63).astype(np.uint64))
-        bits = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words.view(np.int64)))
-        yield pa.RecordBatch.from_arrays([pa.array([self.files.number(name)]), bits], schema=self.schema)
+        yield from bitmap_of_file(self.files.number(name), rows)
 
     def left_out(self, rows: DataFrame, hidden: DataFrame) -> DataFrame:
-        word = sf.get(_WORDS, sf.shiftright(ROW_NUMBER, 6).cast("int"))
-        is_hidden = sf.getbit(word, sf.col(ROW_NUMBER).bitwiseAND(63).cast("int")) == 1
-        same_file = sf.col(FILE_NUMBER) == sf.col(_KEY)
-        return rows.join(sf.broadcast(hidden), same_file & is_hidden, "left_anti").drop(FILE_NUMBER, ROW_NUMBER)
+        return left_out_by_bitmaps(rows, hidden)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import reduce
 
@@ -29,13 +29,21 @@ def read_files(spark: SparkSession, schema: StructType, uris: Sequence[str]) -> 
 class FileReader:
     """:func:`read_files` for several lots of files; what Spark is told about all of them it is told once.
 
-    With ``folders`` Spark takes the values of columns from the names of those, and prunes by them.
+    With ``folders`` Spark takes the values of columns from the names of those, and prunes by them. ``more`` are further
+    options of its reader.
     """
 
-    def __init__(self, spark: SparkSession, schema: StructType, folders: Folders | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        schema: StructType,
+        folders: Folders | None = None,
+        *,
+        more: Mapping[str, str] | None = None,
+    ) -> None:
         self._spark = spark
         self._schema = schema
-        self._options = {} if folders is None else {"basePath": folders.base_path}
+        self._options = {**({} if folders is None else {"basePath": folders.base_path}), **(more or {})}
         if folders is not None and folders.mounted:
             allow_mounts(spark)
         self._readers: dict[str, DataFrameReader] = {}

@@ -43,6 +43,7 @@ from pyhudi.spark.write.overwrite_table import overwrite_table
 from pyhudi.spark.write.plans.bulk_insert_sort import check_sort_columns
 from pyhudi.spark.write.plans.file_group_plan import combines
 from pyhudi.spark.write.row_changes import CHANGE_COLUMNS
+from pyhudi.spark.write.stored_keys import keep_stored_keys, names_records
 from pyhudi.spark.write.write_execution import execute_write
 from pyhudi.spark.write.write_input import own_columns, write_schema
 from pyhudi.spark.write.write_job import RowChanges, WriteJob
@@ -108,6 +109,7 @@ def write(
     storage = target.storage if isinstance(target, TableMetaClient) else open_storage(target, opts)
     client = _open(storage, opts)
     keyed = bool(opts.get_typed(options.RECORDKEY_FIELD) if client is None else client.config.record_keys)
+    keyed |= client is not None and names_records(df.columns)
     operation = _operation(opts, keyed=keyed)
     if client is not None and chosen == IGNORE:
         return WriteResult(storage.uri(), type_name(operation))
@@ -160,7 +162,7 @@ def _run_with_services(job: WriteJob) -> WriteResult:
     after_commit(job.storage, job.opts, stats_reader)
     after_deltacommit(job.storage, job.opts, spark_runner(spark))
     cluster_after_commit(job.storage, job.opts, SparkClusteringRunner(spark))
-    if job.opts.get_typed(options.TTL_INLINE):
+    if job.opts.get_typed(options.TTL_INLINE) and job.opts.get_typed(options.TABLE_SERVICES_ENABLED):
         _expire_after_commit(job)
     return _with_record_index(job, result)
 
@@ -236,7 +238,7 @@ def key_spec(client: TableMetaClient, opts: Options) -> KeySpec:
 
 
 def _operation(opts: Options, *, keyed: bool) -> Operation:
-    """Operation that the options ask for; records without keys of their own can only be added."""
+    """Operation that the options ask for; records without keys can only be added."""
     operation = opts.get_typed(options.OPERATION)
     check_operation(operation)
     if not opts.is_set(options.OPERATION) and not keyed:
@@ -269,7 +271,10 @@ def _prepare(
         opts = config.validate_against(opts)
     merging = with_delete_marker(config.merging_for(opts.get_typed(options.PAYLOAD_CLASS)), opts)
     placed = changes is not None and changes.placed
-    check_writable(config, merging, operation, opts, placed=placed)
+    changing = operation in (Operation.UPSERT, Operation.DELETE)
+    stored_keys = not config.record_keys and changes is None and changing and names_records(df.columns)
+    stored_keys &= client is not None and config.populate_meta_fields
+    check_writable(config, merging, operation, opts, placed=placed or stored_keys)
     check_inline(config, opts)
     if client is not None:
         warn_of_old_partitions(config, operation, opts)
@@ -277,8 +282,9 @@ def _prepare(
     if client is not None and operation is not Operation.DELETE_PARTITION and not bucketed:
         check_not_bucketed(client)
     spec = KeySpec.from_config(config, opts) if client is None else key_spec(client, opts)
-    rows = own_columns(df)
-    if operation is not Operation.DELETE_PARTITION or not opts.get_typed(options.PARTITIONS_TO_DELETE):
+    by_key = stored_keys and operation is Operation.DELETE  # needs no other column
+    rows = own_columns(df, may_be_none=by_key)
+    if not by_key and (operation is not Operation.DELETE_PARTITION or not opts.get_typed(options.PARTITIONS_TO_DELETE)):
         with_keys(rows, spec, "")  # refuses missing key and partition columns; the frame itself is made later
     if operation is Operation.BULK_INSERT:
         check_sort_columns(rows.schema, opts)
@@ -288,6 +294,8 @@ def _prepare(
     planned_on = None if table is None else table.recorded
     bucketing = _bucketing(storage, client, config, opts)
     job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema, planned_on, bucketing)
+    if stored_keys:
+        job = replace(job, df=keep_stored_keys(df), stored_keys=True)
     job.context("")  # refuses codecs and sizes that cannot be
     if operation not in (Operation.DELETE, Operation.DELETE_PARTITION) and combines(job):
         batch_order(spark_schema(remove_meta_columns(schema)), merging)  # and ordering columns that are missing

@@ -20,7 +20,7 @@ from pyhudi.write.location_columns import HELPER_COLUMNS
 from pyhudi.write.write_operations import DELETING
 
 
-def own_columns(df: DataFrame) -> DataFrame:
+def own_columns(df: DataFrame, *, may_be_none: bool = False) -> DataFrame:
     """The frame without meta columns: a frame that was read from a Hudi table has them, and they are made anew.
 
     Raises:
@@ -32,7 +32,7 @@ def own_columns(df: DataFrame) -> DataFrame:
     taken = sorted(set(names) & HELPER_COLUMNS)
     if taken:
         raise SchemaMismatchError(f"the column name {taken[0]!r} is reserved; rename the column")
-    if not names:
+    if not names and not may_be_none:
         raise SchemaMismatchError("there are no columns to write")
     if len(names) == len(df.columns):
         return df
@@ -63,7 +63,20 @@ def write_schema(
         reconcile=opts.get_typed(options.RECONCILE_SCHEMA),
         allow_column_drop=opts.get_typed(options.SCHEMA_ALLOW_COLUMN_DROP),
     )
-    return reconcile(now, incoming, evolution)
+    found = reconcile(now, incoming, evolution)
+    _keep_ordering(now, found, config)
+    return found
+
+
+def _keep_ordering(now: pa.Schema, then: pa.Schema, config: TableConfig) -> None:
+    """Refuse to drop a column by which records are ordered: no upsert could say any more which version wins."""
+    before, after = ({path for path, _ in _leaves(pa.struct(list(schema)), inner=True)} for schema in (now, then))
+    gone = [name for name in config.ordering_fields if name in before and name not in after]
+    if gone:
+        raise SchemaMismatchError(
+            f"the incoming rows lack the column {gone[0]!r}, by which the table orders the versions of a record, so "
+            f"that {options.SCHEMA_ALLOW_COLUMN_DROP.key}=true cannot drop it; add it"
+        )
 
 
 def _check_types(schema: pa.Schema) -> None:

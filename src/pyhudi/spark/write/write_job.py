@@ -69,6 +69,7 @@ class WriteJob:
     user's own columns, ``schema`` the columns of the files that are written; ``planned_on`` are the table's columns as
     they were recorded then (Avro JSON). ``bucketing`` distributes rows over buckets (None: with another index).
     ``changes``: the rows are changes of rows that were read. ``extra`` is kept in the commit's extra metadata.
+    ``stored_keys``: rows have the keys that they were read with (`pyhudi.spark.write.stored_keys`).
     ``instant``: the requested time of a write that always has the same (None: a new one).
     """
 
@@ -85,6 +86,7 @@ class WriteJob:
     bucketing: Bucketing | None = None
     changes: RowChanges | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
+    stored_keys: bool = False
     instant: str | None = None
 
     @property

@@ -112,6 +112,27 @@ def update_properties(
     raise PreconditionFailedError(f"{storage.uri(PATH)} is being rewritten by others all the time; try again")
 
 
+def overwrite_properties(storage: Storage, properties: Mapping[str, str]) -> dict[str, str]:
+    """Put *properties* in place of all that the file has, also where it is damaged or lost; return them with their
+    checksum. Raises PreconditionFailedError when another writer rewrites the file meanwhile.
+    """
+
+    def replaced(found: dict[str, str]) -> None:
+        found.clear()
+        found.update(properties)
+
+    try:
+        return update_properties(storage, change=replaced)
+    except (CorruptTableError, NotAHudiTableError):
+        main = storage.stat(PATH)
+    wanted = {**properties, CHECKSUM: table_checksum(properties)}
+    now = datetime.now(UTC)
+    text = format_properties(wanted, (f"Updated at {_instant(now)}",), now)
+    storage.replace(PATH, text, main.version if main is not None else None)
+    storage.delete(BACKUP_PATH)
+    return wanted
+
+
 def recover_properties(storage: Storage) -> None:
     """Finish or undo a rewrite that was cut off: put a good backup over a broken main file, or drop a needless one.
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import FormatError
+from pyhudi.errors import FormatError, SchemaError
 from pyhudi.format.avro.binary_layout import record_layout
 from pyhudi.format.avro.container import container_of, encode_record, load_schema, schema_json, single_record
 from pyhudi.format.avro.decoder import RecordProjection, decode_columns
@@ -65,13 +65,18 @@ def decode_commit_record(data: bytes) -> tuple[dict[str, Any], pa.Array, pa.Stru
         FormatError: the bytes are no such container.
     """
     text, body = single_record(data)
-    layout = record_layout(text)
+    try:
+        layout = record_layout(text)
+    except SchemaError as e:
+        raise FormatError(f"commit metadata whose schema cannot be read: {e}") from e
     if not layout.is_simple:
         raise FormatError(f"commit metadata with a schema of its own: {text[:200]}")
     wanted = {key: RecordProjection(node.raw) for key, _, node in layout.chosen(None) if node is not None}
     raw = decode_columns(layout.avro(), body, 1, wanted)
     fields = {f.name: node.restore(raw[key]) for key, f, node in layout.chosen(None) if node is not None}
-    stats = fields.pop(_STATS)
+    stats = fields.pop(_STATS, None)
+    if stats is None or not pa.types.is_map(stats.type) or not pa.types.is_list(stats.type.item_type):
+        raise FormatError(f"commit metadata without {_STATS}")
     others = {name: column[0].as_py() for name, column in fields.items()}
     maps = {name: dict(others[name] or ()) for name, column in fields.items() if pa.types.is_map(column.type)}
     lists = stats.items

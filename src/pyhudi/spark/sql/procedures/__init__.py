@@ -18,6 +18,7 @@ from pyhudi.spark.sql.procedures import (
     log_file_procedures,
     metadata_procedures,
     recovery_procedures,
+    repair_procedures,
     service_procedures,
     storage_procedures,
     table_procedures,
@@ -35,13 +36,13 @@ PROCEDURES: dict[str, Procedure] = {
     **log_file_procedures.PROCEDURES,
     **metadata_procedures.PROCEDURES,
     **recovery_procedures.PROCEDURES,
+    **repair_procedures.PROCEDURES,
     **service_procedures.PROCEDURES,
     **storage_procedures.PROCEDURES,
     **table_procedures.PROCEDURES,
     **upgrade_procedures.PROCEDURES,
 }
 _AUDIT = "the audit of the storage-based lock provider is written and read by Apache Hudi alone"
-_REPAIRS = "errors of a table name the file and what to do about it; HudiTable.validate_metadata looks for differences"
 _USE_INSTEAD = {
     "hive_sync": "a catalog is synced by its own tools; tables by name are in Spark's session catalog",
     "hdfs_parquet_import": "read the files with spark.read.parquet and write them with bulk_insert",
@@ -53,10 +54,7 @@ _USE_INSTEAD = {
     "show_audit_lock_status": _AUDIT,
     "validate_audit_lock": _AUDIT,
     "cleanup_audit_lock": _AUDIT,
-    "repair_corrupted_clean_files": _REPAIRS,
     "repair_deduplicate": "an upsert of the rows that are to stay, or DELETE, takes rows out that are there twice",
-    "repair_migrate_partition_meta": _REPAIRS,
-    "repair_overwrite_hoodie_props": "properties are changed by the options of writes, and by upgrade_table",
 }
 """Procedures that are refused, and what to use."""
 

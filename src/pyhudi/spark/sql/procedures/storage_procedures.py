@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import Options
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.services.repair.partition_metadata_repair import repair_partition_metadata
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.storage import Storage, open_storage
@@ -151,18 +150,8 @@ def _deleted_paths(action: str, data: bytes) -> Iterator[str]:
                 yield path if "/" in path or not partition else f"{partition}/{path}"
 
 
-def repair_add_partition_meta(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show which partitions have their metadata files; write those that are lost, unless it is a ``dry_run``."""
-    found = repair_partition_metadata(arguments.client(spark), dry_run=arguments.flag("dry_run"))
-    return [
-        (row["partition"], "Yes" if row["is_present"] else "No", "Repaired" if row["is_repaired"] else "None")
-        for row in found.to_pylist()
-    ]
-
-
 PROCEDURES: dict[str, Procedure] = {
     "show_fs_path_detail": show_fs_path_detail,
     "show_invalid_parquet": show_invalid_parquet,
     "show_file_status": show_file_status,
-    "repair_add_partition_meta": repair_add_partition_meta,
 }

@@ -35,6 +35,7 @@ from pyhudi.spark.write.plans.partition_upsert_plan import (
 from pyhudi.spark.write.plans.row_routing import count_rows, route
 from pyhudi.spark.write.plans.write_plan import most_tasks
 from pyhudi.spark.write.row_changes import keyed_changes, placed_changes
+from pyhudi.spark.write.stored_keys import with_stored_keys
 from pyhudi.spark.write.write_job import WriteJob
 from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
@@ -226,7 +227,7 @@ def _keyed(job: WriteJob, instant: str) -> DataFrame:
     """The rows with keys and delete marks."""
     if job.changes is not None:
         return keyed_changes(job, instant)
-    rows = with_keys(job.df, job.spec, instant)
+    rows = with_stored_keys(job, instant) if job.stored_keys else with_keys(job.df, job.spec, instant)
     deletes = job.operation is Operation.DELETE
     if deletes:
         rows = keys_only(rows, job.spec)
@@ -288,7 +289,10 @@ def _tagged(
     opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
     stays = not job.global_keys and policy is DuplicatePolicy.NONE
     emptied = stays and logged.deletes
-    lookup = KeyLookup(job.client, job.spec, job.merging, opts, logged.new_keys, stays, emptied, records)
+    lookup = KeyLookup(
+        *(job.client, job.spec, job.merging, opts, logged.new_keys, stays, emptied, records),
+        stored_keys=job.stored_keys,
+    )
     rows = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
     return rows.where(F.col(FILE_ID).isNull()) if policy is DuplicatePolicy.DROP else rows
 

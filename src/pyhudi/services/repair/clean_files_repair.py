@@ -1,0 +1,75 @@
+"""Pending cleans whose plans cannot be read: every later clean, which goes on with them first, fails on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.errors import FormatError
+from pyhudi.services.repair.table_use import refuse_in_use
+from pyhudi.timeline.action_metadata import decode_record
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
+
+if TYPE_CHECKING:
+    from pyhudi.config import Options
+    from pyhudi.table.meta_client import TableMetaClient
+
+CLEAN_FILES_SCHEMA = pa.schema([("instant", pa.string()), ("file", pa.string()), ("is_repaired", pa.bool_())])
+"""One row for each timeline file of a pending clean without a plan: its path below the table's root, and whether it
+was deleted now."""
+
+
+def repair_clean_files(client: TableMetaClient, opts: Options, *, dry_run: bool = True) -> pa.Table:
+    """Find the pending cleans whose plans cannot be read, and delete their timeline files. What they have not deleted
+    is planned anew by the next clean.
+
+    Args:
+        client: The table.
+        opts: Options of locks and heartbeats.
+        dry_run: Delete nothing.
+
+    Returns:
+        The files (`CLEAN_FILES_SCHEMA`), oldest first.
+
+    Raises:
+        BusyError: Somebody is at work on the table.
+        LockError: The table's lock could not be taken.
+    """
+    if dry_run:
+        return _table(_damaged(client.active_timeline()), client, is_repaired=False)
+    with make_lock_provider(client.storage, opts):
+        active = client.active_timeline()
+        refuse_in_use(active, opts)
+        found = _damaged(active)
+        for instant in found:
+            active.delete(instant)
+        return _table(found, client, is_repaired=True)
+
+
+def _damaged(active: ActiveTimeline) -> list[Instant]:
+    """The pending files of cleans without a plan; of each instant in the order in which they must vanish."""
+    found: list[Instant] = []
+    for instant in active.timeline.pending().of_actions(Action.CLEAN):
+        if not _has_plan(active, instant):
+            found.extend(sorted(active.states(instant), key=lambda one: one.state is not State.INFLIGHT))
+    return found
+
+
+def _has_plan(active: ActiveTimeline, instant: Instant) -> bool:
+    requested = active.in_state(instant, State.REQUESTED)
+    if requested is None:
+        return False
+    try:
+        decode_record(Action.CLEAN, State.REQUESTED, active.read(requested))
+    except FormatError:
+        return False
+    return True
+
+
+def _table(found: list[Instant], client: TableMetaClient, *, is_repaired: bool) -> pa.Table:
+    active = client.active_timeline()
+    rows = [{"instant": i.requested, "file": active.path(i), "is_repaired": is_repaired} for i in found]
+    return pa.Table.from_pylist(rows, schema=CLEAN_FILES_SCHEMA)

@@ -1,0 +1,89 @@
+"""Metadata files of partitions as base files instead of texts, for storages where queries must find nothing but base
+files below a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyhudi.config.enums import FileFormat
+from pyhudi.errors import CorruptTableError, UnsupportedTableError
+from pyhudi.services.repair.table_use import refuse_in_use
+from pyhudi.storage.storage_protocol import join_path
+from pyhudi.table.partition_metadata import (
+    FILE_NAME,
+    list_partitions,
+    read_partition_metadata,
+    write_partition_metadata,
+)
+
+if TYPE_CHECKING:
+    from pyhudi.config import Options
+    from pyhudi.table.meta_client import TableMetaClient
+
+MIGRATION_SCHEMA = pa.schema(
+    [("partition", pa.string()), ("has_text", pa.bool_()), ("has_base", pa.bool_()), ("is_migrated", pa.bool_())]
+)
+"""One row for each partition: whether it had a metadata file of either form, and whether it has one as a base file
+now."""
+_PROPERTY = "hoodie.partition.metafile.use.base.format"
+
+
+def migrate_partition_metadata(client: TableMetaClient, opts: Options, *, dry_run: bool = True) -> pa.Table:
+    """Write the metadata files of all partitions as base files, have the table's properties say so, and delete the
+    texts. Killed in between, every partition has one of both, and the next call goes on.
+
+    Args:
+        client: The table.
+        opts: Options of heartbeats.
+        dry_run: Change nothing.
+
+    Returns:
+        The partitions (`MIGRATION_SCHEMA`), sorted by path.
+
+    Raises:
+        UnsupportedTableError: The table's base files are not Parquet.
+        CorruptTableError: A metadata file is damaged, and the active timeline has no completed write.
+        BusyError: Somebody is at work on the table.
+    """
+    storage, config = client.storage, client.config
+    if config.base_file_format is not FileFormat.PARQUET:
+        raise UnsupportedTableError(
+            f"metadata files of partitions are written as texts or Parquet files, and the base files of table "
+            f"{config.name!r} are {config.base_file_format}; leave the texts"
+        )
+    if not dry_run:
+        refuse_in_use(client.active_timeline(), opts)
+    rows: list[dict[str, Any]] = []
+    for partition in list_partitions(storage):
+        text, base = join_path(partition, FILE_NAME), join_path(partition, f"{FILE_NAME}.parquet")
+        row: dict[str, Any] = {
+            "partition": partition,
+            "has_text": storage.exists(text),
+            "has_base": storage.exists(base),
+        }
+        rows.append({**row, "is_migrated": not dry_run})
+        if not dry_run and not row["has_base"]:
+            write_partition_metadata(storage, partition, _made_by(client, partition), base_format=FileFormat.PARQUET)
+    if not dry_run:
+        config.updated(storage, set={_PROPERTY: "true"})
+        storage.delete_many(join_path(row["partition"], FILE_NAME) for row in rows if row["has_text"])
+    return pa.Table.from_pylist(rows, schema=MIGRATION_SCHEMA)
+
+
+def _made_by(client: TableMetaClient, partition: str) -> str:
+    """The write that made a partition; the table's last one if the partition's file is damaged.
+
+    Raises:
+        CorruptTableError: It is damaged, and the active timeline has no completed write.
+    """
+    last = client.active_timeline().timeline.completed().writes().last
+    try:
+        found = read_partition_metadata(client.storage, partition)
+    except CorruptTableError:
+        if last is None:
+            raise
+        return last.requested
+    assert found is not None  # it was listed
+    return found.commit_time

@@ -1,0 +1,89 @@
+"""``hoodie.properties`` written anew: lost, damaged, or with values that are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from pyhudi.config import Options
+from pyhudi.errors import ConfigError, CorruptTableError, NotAHudiTableError
+from pyhudi.services.repair.table_use import refuse_in_use
+from pyhudi.storage import Storage
+from pyhudi.table.config.properties_file import META_FOLDER, load_properties, overwrite_properties
+from pyhudi.table.config.properties_text import CHECKSUM, table_checksum
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.timeline.active_timeline import ActiveTimeline
+from pyhudi.transaction.locks.lock_factory import make_lock_provider
+
+PROPERTIES_SCHEMA = pa.schema([("property", pa.string()), ("old_value", pa.string()), ("new_value", pa.string())])
+"""One row for each property before or after; null where it is not there."""
+_NEEDED = ("hoodie.table.name", "hoodie.table.type", "hoodie.table.version")
+_FIXED = ("hoodie.table.version", "hoodie.timeline.layout.version")
+
+
+def repair_properties(
+    storage: Storage, properties: Mapping[str, str], opts: Options, *, dry_run: bool = True
+) -> pa.Table:
+    """Put properties in place of all that a table has. The old file may be damaged, or lost.
+
+    Args:
+        storage: Where the table is.
+        properties: All properties that the table is to have; the checksum is made.
+        opts: Options of locks and heartbeats.
+        dry_run: Write nothing.
+
+    Returns:
+        The properties before and after (`PROPERTIES_SCHEMA`), sorted by name.
+
+    Raises:
+        NotAHudiTableError: There is no ``.hoodie`` folder.
+        ConfigError: The name, type or version is missing, or the version is another than the table's.
+        UnsupportedTableError: A table with such properties is not served.
+        BusyError: Somebody is at work on the table.
+    """
+    wanted = {**properties}
+    wanted.pop(CHECKSUM, None)
+    before = _before(storage)
+    config = _checked(wanted, before)
+    if dry_run:
+        wanted[CHECKSUM] = table_checksum(wanted)
+        return _compared(before, wanted)
+    with make_lock_provider(storage, opts):
+        refuse_in_use(ActiveTimeline.load(storage, config.layout), opts)
+        return _compared(before, overwrite_properties(storage, wanted))
+
+
+def _before(storage: Storage) -> dict[str, str]:
+    """The properties that can be read; none of a file that cannot."""
+    try:
+        return load_properties(storage)
+    except CorruptTableError:
+        return {}
+    except NotAHudiTableError:
+        if not storage.list(META_FOLDER, recursive=True).num_rows:
+            raise
+        return {}
+
+
+def _checked(wanted: Mapping[str, str], before: Mapping[str, str]) -> TableConfig:
+    missing = [name for name in _NEEDED if not wanted.get(name)]
+    if missing:
+        raise ConfigError(f"the new properties lack {missing[0]}; they take the place of all that the table has")
+    for name in _FIXED:
+        if before.get(name, wanted.get(name)) != wanted.get(name):
+            raise ConfigError(
+                f"the table has {name}={before[name]}, and the new properties {wanted.get(name, 'none')}: its files "
+                "would not be understood; use upgrade or downgrade"
+            )
+    config = TableConfig(MappingProxyType(dict(wanted)))
+    config.check_readable()
+    _ = config.table_type, config.base_file_format, config.keygen, config.merging  # parse
+    return config
+
+
+def _compared(before: Mapping[str, str], after: Mapping[str, str]) -> pa.Table:
+    names = sorted({*before, *after})
+    columns = [names, [before.get(name) for name in names], [after.get(name) for name in names]]
+    return pa.Table.from_arrays([pa.array(c, pa.string()) for c in columns], schema=PROPERTIES_SCHEMA)

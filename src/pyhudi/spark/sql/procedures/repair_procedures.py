@@ -1,0 +1,68 @@
+"""Procedures that mend what a table has lost beside its rows."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options
+from pyhudi.services.repair.clean_files_repair import repair_clean_files
+from pyhudi.services.repair.partition_metadata_migration import migrate_partition_metadata
+from pyhudi.services.repair.partition_metadata_repair import repair_partition_metadata
+from pyhudi.services.repair.properties_repair import repair_properties
+from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
+from pyhudi.spark.sql.session_config import session_options
+from pyhudi.storage import open_storage
+from pyhudi.table.config.properties_text import parse_properties
+
+
+def repair_add_partition_meta(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Show which partitions have their metadata files; write those that are lost, unless it is a ``dry_run``."""
+    found = repair_partition_metadata(arguments.client(spark), dry_run=arguments.flag("dry_run"))
+    return [
+        (row["partition"], "Yes" if row["is_present"] else "No", "Repaired" if row["is_repaired"] else "None")
+        for row in found.to_pylist()
+    ]
+
+
+def repair_migrate_partition_meta(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Keep metadata files of partitions as base files, unless it is a ``dry_run``."""
+    client, opts = arguments.opened(spark)
+    found = migrate_partition_metadata(client, opts, dry_run=arguments.flag("dry_run"))
+    return [
+        (
+            row["partition"],
+            str(row["has_text"]).lower(),
+            str(row["has_base"]).lower(),
+            "MIGRATED" if row["is_migrated"] else "MIGRATE" if row["has_text"] else "NONE",
+        )
+        for row in found.to_pylist()
+    ]
+
+
+def repair_corrupted_clean_files(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Delete pending cleans whose plans cannot be read."""
+    client, opts = arguments.opened(spark)
+    repair_clean_files(client, opts, dry_run=False)
+    return [(True,)]
+
+
+def repair_overwrite_hoodie_props(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Put the properties of a file in place of the table's."""
+    folder, _, name = str(arguments.text("new_props_file_path")).rpartition("/")
+    source = open_storage(folder or "/", Options.parse(session_settings(spark, folder)))
+    location = arguments.location(spark)
+    opts = Options.parse({**session_settings(spark, location), **session_options(spark)})
+    found = repair_properties(open_storage(location, opts), parse_properties(source.read(name)), opts, dry_run=False)
+    return [
+        tuple("null" if row[name] is None else row[name] for name in ("property", "old_value", "new_value"))
+        for row in found.to_pylist()
+    ]
+
+
+PROCEDURES: dict[str, Procedure] = {
+    "repair_add_partition_meta": repair_add_partition_meta,
+    "repair_migrate_partition_meta": repair_migrate_partition_meta,
+    "repair_corrupted_clean_files": repair_corrupted_clean_files,
+    "repair_overwrite_hoodie_props": repair_overwrite_hoodie_props,
+}

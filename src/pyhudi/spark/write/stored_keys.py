@@ -1,0 +1,61 @@
+"""Rows of a table that generates its record keys, on their way back into it: their meta columns say which records they
+are, as nothing else does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.config.enums import Operation
+from pyhudi.schema.meta_columns import is_meta_column
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.keys.key_generator import key_failure, with_keys
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.write.row_changes import STORED_KEY, STORED_PATH
+from pyhudi.spark.write.write_job import WriteJob
+
+_NEEDED = frozenset((RECORD_KEY, PARTITION_PATH))
+
+
+def names_records(columns: Iterable[str]) -> bool:
+    """Return whether rows with these columns say which records of a table they are."""
+    return set(columns) >= _NEEDED
+
+
+def keep_stored_keys(df: DataFrame) -> DataFrame:
+    """Return the frame's own columns, and what its meta columns say of the records as `STORED_KEY`, `STORED_PATH`."""
+    own = [quoted([name]) for name in df.columns if not is_meta_column(name)]
+    return df.select(*own, F.col(RECORD_KEY).alias(STORED_KEY), F.col(PARTITION_PATH).alias(STORED_PATH))
+
+
+def with_stored_keys(job: WriteJob, instant: str) -> DataFrame:
+    """Return the rows of a job with the record keys and partition paths that they were read with. A row of an upsert
+    that has none is a new record, and gets a key of ``instant``.
+
+    Evaluating the result fails on a row that is to be deleted and has no key, and on one that is to be updated and
+    belongs to another partition than it was read from.
+    """
+    deletes = job.operation is Operation.DELETE
+    rows = job.df if deletes else with_keys(job.df, job.spec, instant)
+    key, path = F.col(STORED_KEY), F.col(STORED_PATH)
+    if deletes:
+        missing = F.lit(f"a row to be deleted has no {RECORD_KEY}: it is not in the table")
+        key, path = F.coalesce(key, key_failure(missing)), F.coalesce(path, F.lit(""))
+    else:
+        moved = F.concat(
+            F.lit("the record '"),
+            key,
+            F.lit("' was read from the partition '"),
+            path,
+            F.lit("', and its values are those of '"),
+            F.col(PARTITION_PATH),
+            F.lit("'; UPDATE or HudiTable.update move it, and without its meta columns it is added as a new record"),
+        )
+        stays = key.isNull() | path.isNull() | (path == F.col(PARTITION_PATH))
+        path = F.when(stays, F.col(PARTITION_PATH)).otherwise(key_failure(moved))
+        key = F.coalesce(key, F.col(RECORD_KEY))
+    helpers = (STORED_KEY, STORED_PATH, RECORD_KEY, PARTITION_PATH)
+    own = [quoted([name]) for name in rows.columns if name not in helpers]
+    return rows.select(*own, key.alias(RECORD_KEY), path.alias(PARTITION_PATH))

@@ -1,0 +1,77 @@
+"""Repairs of ``HudiTable.services``. Writers should be stopped; those that show heartbeats are respected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from pyhudi.config import Options
+from pyhudi.services.repair.clean_files_repair import repair_clean_files
+from pyhudi.services.repair.partition_metadata_migration import migrate_partition_metadata
+from pyhudi.services.repair.properties_repair import repair_properties
+from pyhudi.storage import open_storage
+from pyhudi.table_services.service_base import Given, ServiceBase
+
+
+class RepairServices(ServiceBase):
+    """Repairs of one table."""
+
+    def repair_clean_files(self, options: Given = None, *, dry_run: bool = False) -> pa.Table:
+        """Delete pending cleans whose plans cannot be read, as Apache Hudi's ``repair_corrupted_clean_files`` does.
+
+        Args:
+            options: Options of locks and heartbeats.
+            dry_run: Change nothing, and return what would be deleted.
+
+        Returns:
+            One row for each timeline file: ``instant``, ``file`` (path below the table's root), ``is_repaired``.
+
+        Raises:
+            BusyError: Somebody is at work on the table.
+            LockError: The table's lock could not be taken.
+        """
+        client, opts = self._open(options)
+        return repair_clean_files(client, opts, dry_run=dry_run)
+
+    def migrate_partition_metadata(self, options: Given = None, *, dry_run: bool = False) -> pa.Table:
+        """Keep the metadata files of partitions as Parquet files instead of texts, as Apache Hudi's
+        ``repair_migrate_partition_meta`` does.
+
+        Args:
+            options: Options of heartbeats.
+            dry_run: Change nothing, and return what would be migrated.
+
+        Returns:
+            One row for each partition: ``partition`` (path), ``has_text``, ``has_base`` (the files that it had),
+            ``is_migrated``.
+
+        Raises:
+            UnsupportedTableError: The table's base files are not Parquet.
+            BusyError: Somebody is at work on the table.
+        """
+        client, opts = self._open(options)
+        return migrate_partition_metadata(client, opts, dry_run=dry_run)
+
+    def overwrite_properties(
+        self, properties: Mapping[str, str], options: Given = None, *, dry_run: bool = False
+    ) -> pa.Table:
+        """Put properties in place of all that ``hoodie.properties`` has, as Apache Hudi's
+        ``repair_overwrite_hoodie_props`` does, also where the file is damaged or lost.
+
+        Args:
+            properties: All properties that the table is to have, without the checksum.
+            options: Options of locks and heartbeats.
+            dry_run: Change nothing, and return what would be changed.
+
+        Returns:
+            One row for each property before or after: ``property``, ``old_value``, ``new_value`` (null: not there).
+
+        Raises:
+            NotAHudiTableError: There is no table.
+            ConfigError: The name, type or version is missing, or the version is another than the table's.
+            UnsupportedTableError: A table with such properties is not served.
+            BusyError: Somebody is at work on the table.
+        """
+        opts = Options.parse({**self._options, **(options or {})})
+        return repair_properties(open_storage(self._path, opts), properties, opts, dry_run=dry_run)
