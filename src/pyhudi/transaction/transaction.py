@@ -39,6 +39,7 @@ from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.timeline_layout import Layout
 from pyhudi.timeline.write_gate import PublicationIntent, WriteGate
 from pyhudi.transaction.action_start import current_config, new_heartbeat
+from pyhudi.transaction.cleanup import clean_up, stop_heartbeat
 from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.commit_request import CommitRequest
 from pyhudi.transaction.conflicts.clustering_updates import allows_updates
@@ -165,12 +166,8 @@ class Transaction:
 
     def _stop_heartbeat(self) -> None:
         """Stop the heartbeat, so that others may roll the write back."""
-        if self._heartbeat is None:
-            return
-        try:
-            self._heartbeat.stop()
-        except Exception as failure:  # the file stays and ages
-            _log.warning("the heartbeat of %s is left behind: %s", self._heartbeat.instant, failure)
+        if self._heartbeat is not None:
+            stop_heartbeat(self._heartbeat)
 
     @property
     def instant(self) -> str:
@@ -371,14 +368,8 @@ class Transaction:
         refuse_if_rolled_back(self._entry, expected, self.timeline, active)
 
     def _finish(self) -> list[str]:
-        """Take away the traces of work; returns what went wrong with that. The next writer takes away what is left."""
-        warnings: list[str] = []
-        for step in self._last_steps():
-            try:
-                step()
-            except Exception as failure:
-                warnings.append(f"traces of {self._entry} are left to the next writer: {failure}")
-                _log.warning("%s", warnings[-1])
+        """Remove markers and signs of life; returns what went wrong with that."""
+        warnings = clean_up(self._entry, self._last_steps())
         self._finished = True
         return warnings
 

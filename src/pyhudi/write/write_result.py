@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, total
+from pyhudi.write.written_files import WrittenFiles
 
 
 @dataclass(frozen=True, slots=True)
-class WriteResult:
+class WriteResult(WrittenFiles):
     """Result of one write.
 
     Attributes:
@@ -38,11 +39,6 @@ class WriteResult:
     millis: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def num_files(self) -> int:
-        """Number of files written."""
-        return int(self.stats.num_rows)
-
-    @property
     def num_inserts(self) -> int:
         """Number of records that were new to their file groups."""
         return total(self.stats, "numInserts")
@@ -56,16 +52,6 @@ class WriteResult:
     def num_deletes(self) -> int:
         """Number of records that were deleted one by one (those of replaced file groups are not counted)."""
         return total(self.stats, "numDeletes")
-
-    @property
-    def num_rows(self) -> int:
-        """Number of records in the written files, unchanged ones included."""
-        return total(self.stats, "numWrites")
-
-    @property
-    def bytes_written(self) -> int:
-        """Size of the written files, in bytes."""
-        return total(self.stats, "totalWriteBytes")
 
     def __repr__(self) -> str:
         if self.instant is None:

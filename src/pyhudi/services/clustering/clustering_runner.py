@@ -21,11 +21,12 @@ from pyhudi.services.clustering.clustering_job import OPERATION, ClusteringJob, 
 from pyhudi.services.clustering.clustering_plan import ClusteringPlan
 from pyhudi.services.clustering.clustering_schedule import pending_plans, schedule
 from pyhudi.table.pinned_table import PinnedTable
-from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA, total
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, WRITE_STAT_SCHEMA
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.planned_transaction import PlannedTransaction
 from pyhudi.write.write_context import TaskId
 from pyhudi.write.write_status import decode_stats, encode_stats
+from pyhudi.write.written_files import WrittenFiles
 
 if TYPE_CHECKING:
     from pyhudi.table.config.table_config import TableConfig
@@ -60,7 +61,7 @@ class ClusteringRunner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ClusteringResult:
+class ClusteringResult(WrittenFiles):
     """What clusterings did. ``instants`` are those that were completed, oldest first; ``stats`` has one row for each
     file that was written (WRITE_STAT_SCHEMA), ``replaced`` one for each file group that went out of view. ``reason``:
     why there was nothing to be done, if that was looked at."""
@@ -74,24 +75,9 @@ class ClusteringResult:
         return bool(self.instants)
 
     @property
-    def num_files(self) -> int:
-        """Files written, one for each new file group."""
-        return int(self.stats.num_rows)
-
-    @property
     def num_replaced(self) -> int:
         """File groups that went out of view."""
         return int(self.replaced.num_rows)
-
-    @property
-    def num_rows(self) -> int:
-        """Records in the written files."""
-        return total(self.stats, "numWrites")
-
-    @property
-    def bytes_written(self) -> int:
-        """Bytes of the written files."""
-        return total(self.stats, "totalWriteBytes")
 
     def and_(self, other: ClusteringResult) -> ClusteringResult:
         """Both."""

@@ -26,6 +26,7 @@ from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.planned_transaction import PlannedTransaction
 from pyhudi.write.write_context import TaskId
 from pyhudi.write.write_status import decode_stats, encode_stats
+from pyhudi.write.written_files import WrittenFiles
 
 if TYPE_CHECKING:
     from pyhudi.metadata.indexes.index_delta import IndexDelta
@@ -60,7 +61,7 @@ class IndexMaintainer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionResult:
+class CompactionResult(WrittenFiles):
     """Result of compactions. ``instants`` are those that were completed, oldest first; ``stats`` has one row for each
     file that was written (WRITE_STAT_SCHEMA). ``reason``: why there was nothing to be done, if that was looked at."""
 
@@ -73,24 +74,9 @@ class CompactionResult:
         return bool(self.instants)
 
     @property
-    def num_files(self) -> int:
-        """Number of files written, one for each file slice."""
-        return int(self.stats.num_rows)
-
-    @property
     def num_log_files(self) -> int:
         """Number of log files that were merged."""
         return total(self.stats, "totalLogFilesCompacted")
-
-    @property
-    def num_rows(self) -> int:
-        """Number of records in the written files."""
-        return total(self.stats, "numWrites")
-
-    @property
-    def bytes_written(self) -> int:
-        """Size of the written files, in bytes."""
-        return total(self.stats, "totalWriteBytes")
 
     def and_(self, other: CompactionResult) -> CompactionResult:
         """Return the sum of both."""
