@@ -129,7 +129,7 @@ def plan_scan(
 
 
 def _history(table: PinnedTable, found: TableSchema | None) -> SchemaHistory | None:
-    return SchemaHistory.load(table.storage, table.active.layout) if found is not None and found.has_history else None
+    return SchemaHistory.load(table.active) if found is not None and found.has_history else None
 
 
 def _unchanged(found: TableSchema | None, history: SchemaHistory | None) -> frozenset[str] | None:

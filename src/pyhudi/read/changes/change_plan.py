@@ -89,7 +89,7 @@ def plan_changes(table: PinnedTable, query: Query, opts: Options | None = None) 
     columns = pa.schema([]) if schema is None else as_nullable(schema.schema)
     history = None
     if schema is not None and schema.has_history:
-        history = SchemaHistory.load(table.storage, table.active.layout)
+        history = SchemaHistory.load(table.active)
     hidden = tuple(
         f.name for f in partition_fields(config) if config.drop_partition_columns and f.name in columns.names
     )

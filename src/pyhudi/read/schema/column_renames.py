@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.errors import CorruptTableError, UnsupportedTableError
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.timeline_layout import META_FOLDER, Layout
+from pyhudi.timeline.timeline_layout import META_FOLDER
 
 if TYPE_CHECKING:
-    from pyhudi.storage.storage_protocol import Storage
+    from pyhudi.timeline.active_timeline import ActiveTimeline
 
 LATEST_SCHEMA = "latest_schema"
 """Key of the commit metadata of tables that keep a schema history."""
@@ -43,15 +43,18 @@ class SchemaHistory:
     versions: tuple[_Version, ...]
 
     @classmethod
-    def load(cls, storage: Storage, layout: Layout) -> SchemaHistory | None:
-        """Read the newest history file; None when the table has none.
+    def load(cls, active: ActiveTimeline) -> SchemaHistory | None:
+        """Read the newest history file of a completed write; None when the table has none. A write leaves its file
+        before it completes, so that there may be some of writes that died.
 
         Raises:
             CorruptTableError: it cannot be parsed.
         """
+        storage = active.storage
         names = [path.rpartition("/")[2] for path in storage.list(SCHEMA_FOLDER)["path"].to_pylist()]
-        parsed = [instant for instant in map(layout.parse, names) if instant is not None]
-        done = [i for i in parsed if i.is_completed and i.action == Action.SCHEMA_COMMIT]
+        parsed = [instant for instant in map(active.layout.parse, names) if instant is not None]
+        counts = active.timeline.contains_or_before_start
+        done = [i for i in parsed if i.is_completed and i.action == Action.SCHEMA_COMMIT and counts(i.requested)]
         if not done:
             return None
         newest = max(done, key=lambda i: i.requested).file_name
