@@ -379,7 +379,7 @@ def test_rows_left_out_of_large_tables(spark, tmp_path, capsys, monkeypatch, sty
     a, b = ("p=a", "p=b") if style else ("a", "b")
     logs = {(a, "f1"): [row("k1", 1, "log"), row("k5", 1, "log")], (b, "f2"): [row("m0", 5, "log", "b")]}
     table.log(20, logs, deletes={(a, "f1"): ["k0"], (a, "f3"): ["n2"]}, base=10, positions=True)
-    monkeypatch.setattr(row_exclusion, "_LARGEST_WITH_BITMAPS", 0)
+    monkeypatch.setattr(row_exclusion, "LARGEST_WITH_BITMAPS", 0)
     frame = load(spark, table)
     capsys.readouterr()
     frame.explain()

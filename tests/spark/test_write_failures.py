@@ -88,11 +88,11 @@ def test_a_writer_that_commits_in_between_makes_the_plan_anew(
     begin = Transaction.begin.__func__  # type: ignore[attr-defined]
     done = []
 
-    def begin_late(cls: type[Transaction], *args: object) -> Transaction:
+    def begin_late(cls: type[Transaction], *args: object, **more: object) -> Transaction:
         if not done:
             done.append(True)
             write(frame(spark, [("k00", "p0", 5, "between"), ("new", "p0", 5, "between")]), path, options("upsert"))
-        return begin(cls, *args)  # type: ignore[no-any-return]
+        return begin(cls, *args, **more)  # type: ignore[no-any-return]
 
     monkeypatch.setattr(Transaction, "begin", classmethod(begin_late))
     rows = [("k00", "p0", 3, "older"), ("k01", "p1", 3, "mine"), ("new", "p0", 9, "mine")]
@@ -120,10 +120,10 @@ def test_a_compaction_that_completes_in_between_makes_the_plan_anew(
     begin = Transaction.begin.__func__  # type: ignore[attr-defined]
     done: list[str] = []
 
-    def begin_late(cls: type[Transaction], *args: object) -> Transaction:
+    def begin_late(cls: type[Transaction], *args: object, **more: object) -> Transaction:
         if not done:
             done.extend(services.run_compaction().instants)
-        return begin(cls, *args)  # type: ignore[no-any-return]
+        return begin(cls, *args, **more)  # type: ignore[no-any-return]
 
     monkeypatch.setattr(Transaction, "begin", classmethod(begin_late))
     write(frame(spark, [("k00", "p0", 3, "three"), ("k03", "p1", 3, "three")]), path, upsert)
