@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.cases import seldom
 from tests.unit.services.test_bootstrap import make_source, options_for
 
 import pyhudi
@@ -50,7 +51,7 @@ def write(spark: SparkSession, table: Path, operation: str, rows: list[tuple[Any
     df.write.format("hudi").options(**options).mode("append").save(str(table))
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_the_life_of_a_bootstrapped_table(table_type: str, spark: SparkSession, tmp_path: Path):
     source, table = tmp_path / "source", tmp_path / "table"
     made = make_source(source, hive=True)

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.cases import seldom
 from tests.spark.model import frame
 from tests.spark.test_record_index import batch, indexed, places, real_places
 
@@ -66,7 +67,9 @@ def _span(values: Any) -> float:
     return float(found["max"].as_py() - found["min"].as_py())
 
 
-@pytest.mark.parametrize(("table_type", "version"), [("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 6), ("MERGE_ON_READ", 8)])
+@pytest.mark.parametrize(
+    ("table_type", "version"), [seldom(("COPY_ON_WRITE", 9)), ("MERGE_ON_READ", 6), ("MERGE_ON_READ", 8)]
+)
 def test_indexes_follow(table_type: str, version: int, spark: SparkSession, tmp_path: Path):
     path = str(tmp_path / "table")
     options = indexed("upsert", table_type, version)

@@ -57,9 +57,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ("kind", "version", "more"),
     [
         ("COPY_ON_WRITE", 9, {}),
-        ("COPY_ON_WRITE", 6, OFF),
-        ("MERGE_ON_READ", 9, {}),
-        seldom(("MERGE_ON_READ", 9, OFF)),
+        seldom(("COPY_ON_WRITE", 6, OFF)),
+        seldom(("MERGE_ON_READ", 9, {})),
+        ("MERGE_ON_READ", 9, OFF),
         seldom(("MERGE_ON_READ", 6, {})),
     ],
 )

@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cases import seldom
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("where", ["cluster", "connect"])
+@pytest.mark.parametrize("where", [seldom("cluster"), "connect"])
 def test_tables_are_written_and_read(where, tmp_path):
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     job = [sys.executable, "-m", "tests.spark.remote_job", where, str(tmp_path)]

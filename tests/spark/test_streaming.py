@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.cases import seldom
 from tests.tables import HandMadeTable, at
 
 import pyhudi
@@ -321,7 +322,7 @@ def test_a_kill_between_the_commit_and_sparks_own_checkpoint(spark, feed, tmp_pa
     assert rows_of(spark, tmp_path / "t") == [("a", 0), ("a", 1), ("a", 2)]
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_a_stream_of_changes(spark, tmp_path, kind):
     """Each commit's changes come once, and are those that a query tells."""
     path = str(tmp_path / "t")
