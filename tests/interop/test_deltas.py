@@ -42,7 +42,7 @@ STEPS = [
 
 def _cases() -> list[Any]:
     cases = [pytest.param(scenario.engine.release, scenario, id=str(scenario)) for scenario in SCENARIOS]
-    return [seldom(cases[0]), *cases[1:3], seldom(cases[3])]  # 0.15.0 writes version 6, too
+    return [case if case is cases[2] else seldom(case) for case in cases]  # 0.15.0 writes version 6, too
 
 
 @pytest.mark.parametrize(("oracle", "scenario"), _cases(), indirect=["oracle"])

@@ -33,7 +33,7 @@ SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "tr
 CASES = [
     ("0.15.0", "MERGE_ON_READ", "record_index", "bloom_filters"),
     seldom(("1.0.2", "COPY_ON_WRITE", "bloom_filters", "record_index")),
-    ("1.2.0", "MERGE_ON_READ", "record_index", "bloom_filters"),
+    seldom(("1.2.0", "MERGE_ON_READ", "record_index", "bloom_filters")),
 ]
 
 

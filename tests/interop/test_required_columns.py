@@ -118,7 +118,7 @@ class Table:
     [
         seldom(("0.15.0", "COPY_ON_WRITE", FLAT)),
         seldom(("0.15.0", "COPY_ON_WRITE", tuple(FIELDS))),
-        ("0.15.0", "MERGE_ON_READ", tuple(FIELDS)),
+        seldom(("0.15.0", "MERGE_ON_READ", tuple(FIELDS))),
         seldom(("1.2.0", "COPY_ON_WRITE", FLAT)),
         ("1.2.0", "COPY_ON_WRITE", tuple(FIELDS)),
         seldom(("1.2.0", "MERGE_ON_READ", tuple(FIELDS))),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from bench.jars import class_path
 
 from tests.sessions import SMALL
@@ -16,6 +17,7 @@ from tests.unit.storage.s3_server import running_s3_server
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_partitions_on_s3_are_known_to_spark():
     with running_s3_server() as server:
         jars = class_path("hadoop-aws-3.3.4")

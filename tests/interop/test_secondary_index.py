@@ -28,7 +28,7 @@ SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "tr
 INDEX = "secondary_index_by_v"
 CASES = [
     seldom(("1.0.2", "COPY_ON_WRITE", "ours")),
-    ("1.0.2", "COPY_ON_WRITE", "theirs"),
+    seldom(("1.0.2", "COPY_ON_WRITE", "theirs")),
     seldom(("1.2.0", "COPY_ON_WRITE", "ours")),
     seldom(("1.2.0", "COPY_ON_WRITE", "theirs")),
     ("1.2.0", "MERGE_ON_READ", "ours"),

@@ -193,6 +193,7 @@ def test_upgraded_to_9(version_6: Path, oracle: Oracle, tables: Path, kind: str,
     write_on(oracle, ours, kind, metadata=metadata, version=9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "metadata"), KINDS)
 @pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
 def test_downgraded_to_8_and_6(oracle: Oracle, tables: Path, kind: str, metadata: bool) -> None:
