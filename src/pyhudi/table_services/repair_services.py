@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.config import Options
+from pyhudi.errors import SetupError
 from pyhudi.services.repair.clean_files_repair import repair_clean_files
+from pyhudi.services.repair.deduplication import DedupeType, Deduplication
 from pyhudi.services.repair.partition_metadata_migration import migrate_partition_metadata
 from pyhudi.services.repair.properties_repair import repair_properties
 from pyhudi.storage import open_storage
-from pyhudi.table_services.service_base import Given, ServiceBase
+from pyhudi.table_services.service_base import Given, ServiceBase, session_if_any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class RepairServices(ServiceBase):
@@ -75,3 +81,44 @@ class RepairServices(ServiceBase):
         """
         opts = Options.parse({**self._options, **(options or {})})
         return repair_properties(open_storage(self._path, opts), properties, opts, dry_run=dry_run)
+
+    def deduplicate(
+        self,
+        partition: str,
+        options: Given = None,
+        *,
+        dedupe_type: str = DedupeType.INSERT.value,
+        dry_run: bool = False,
+        output: str | None = None,
+        spark: SparkSession | None = None,
+    ) -> Deduplication:
+        """Take rows out of a partition whose record keys it has more than once, as Apache Hudi's
+        ``repair_deduplicate`` does; in one write, so that other writers may go on, and readers see all or none of it.
+
+        Args:
+            partition: Path of the partition.
+            options: Options of files, locks and heartbeats.
+            dedupe_type: How the duplicates came about: ``insert_type`` (never updated: the last commit's row stays),
+                ``update_type`` (updated together: one stays), ``upsert_type`` (some updated: one of the last stays).
+            dry_run: Change nothing of the table.
+            output: Folder into which a dry run writes the rows that would stay in the file groups concerned.
+            spark: Session that does the work; None for the active one.
+
+        Returns:
+            How many keys were there more than once, in which file groups, and the write that took rows out.
+
+        Raises:
+            QueryError: There is no such type, or several rows of a key would stay by it.
+            UnsupportedTableError: The table keeps no record keys, or has buckets of consistent hashing.
+            BusyError: Others are at work on the table, or have planned to rewrite a file group with duplicates.
+            ConflictError: Another writer changed one meanwhile; nothing is changed then.
+            SetupError: There is no Spark session.
+        """
+        kind = DedupeType.of(dedupe_type)
+        session = spark or session_if_any()
+        if session is None:
+            raise SetupError("to look for duplicates takes Spark: pass spark=…")
+        from pyhudi.spark.services.spark_deduplication import deduplicate
+
+        client, opts = self._open(options)
+        return deduplicate(session, client, opts, partition, kind, dry_run=dry_run, output=output)
