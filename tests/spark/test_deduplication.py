@@ -39,7 +39,13 @@ def duplicated(spark: SparkSession, path: str, more: Mapping[str, str] | None = 
     options = {**OPTIONS, **(more or {})}
     first = [("k1", "a", 1, "old"), ("k2", "a", 1, "old"), ("k4", "a", 1, "x"), ("k1", "b", 1, "other")]
     put(spark, path, first, options, "bulk_insert")
-    second = [("k1", "a", 2, "new"), ("k2", "a", 2, "new"), ("k3", "a", 2, "y"), ("k3", "a", 2, "y"), ("k5", "a", 2, "z")]
+    second = [
+        ("k1", "a", 2, "new"),
+        ("k2", "a", 2, "new"),
+        ("k3", "a", 2, "y"),
+        ("k3", "a", 2, "y"),
+        ("k5", "a", 2, "z"),
+    ]
     put(spark, path, second, options, "bulk_insert")
     return options
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,10 +11,11 @@ from pyhudi.config import Options
 from pyhudi.errors import SetupError
 from pyhudi.services.repair.clean_files_repair import repair_clean_files
 from pyhudi.services.repair.deduplication import DedupeType, Deduplication
+from pyhudi.services.repair.orphan_files import delete_orphan_files
 from pyhudi.services.repair.partition_metadata_migration import migrate_partition_metadata
 from pyhudi.services.repair.properties_repair import repair_properties
 from pyhudi.storage import open_storage
-from pyhudi.table_services.service_base import Given, ServiceBase, session_if_any
+from pyhudi.table_services.service_base import Given, ServiceBase, file_stats_reader, session_if_any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,3 +123,36 @@ class RepairServices(ServiceBase):
 
         client, opts = self._open(options)
         return deduplicate(session, client, opts, partition, kind, dry_run=dry_run, output=output)
+
+    def delete_orphan_files(
+        self,
+        options: Given = None,
+        *,
+        partitions: Sequence[str] | None = None,
+        dry_run: bool = True,
+        spark: SparkSession | None = None,
+    ) -> pa.Table:
+        """List the data files that no write of the timeline knows, and delete them unless it is a dry run.
+
+        Such are left by writers that died, when their rollback did not find them; once the timeline has been archived
+        beyond their instants, readers take them for files of the table. Judged are files that are younger than the
+        first instant that the timeline and its history know; files of pending instants and of savepoints stay.
+
+        Args:
+            options: Options of cleaning, locks and heartbeats.
+            partitions: Only in these partitions; None for all.
+            dry_run: Delete nothing, and return what would be deleted.
+            spark: Session that reads files where the metadata table has to be built anew; None for the active one.
+
+        Returns:
+            One row for each file: ``partition``, ``path`` (below the table's root), ``file_id``, ``instant`` (as in its
+            name), ``size`` (bytes), ``is_deleted``.
+
+        Raises:
+            BusyError: A write is pending, or a planned service is going to read such a file.
+            CorruptInstantError: The timeline cannot be read.
+            LockError: The table's lock could not be taken.
+        """
+        client, opts = self._open(options)
+        reader = file_stats_reader(spark)
+        return delete_orphan_files(client, opts, partitions=partitions, dry_run=dry_run, stats_reader=reader)

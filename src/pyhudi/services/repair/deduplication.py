@@ -30,8 +30,7 @@ class DedupeType(Enum):
     """How duplicates came about, which tells the row that stays; the values are Apache Hudi's names."""
 
     INSERT = "insert_type"
-    """By inserts that were never updated: the row that was written last, by commit time, stays. Two of one commit are an
-    error."""
+    """By inserts that were never updated: the row of the last commit stays. Two of one commit are an error."""
     UPDATE = "update_type"
     """All were updated, together: one of them stays."""
     UPSERT = "upsert_type"

@@ -116,9 +116,7 @@ def find_duplicates(
 def deduplicated_rows(spark: SparkSession, table: PinnedTable, opts: Options, found: Deduplication) -> DataFrame:
     """The rows that stay in the file groups with duplicates: meta columns, the table's own, `FILE_ID`, and their order.
     Lazy."""
-    rows = _rows(spark, table, opts, found.partition, found.groups).withColumn(
-        _PLACE, sf.monotonically_increasing_id()
-    )
+    rows = _rows(spark, table, opts, found.partition, found.groups).withColumn(_PLACE, sf.monotonically_increasing_id())
     newest = [sf.col(name).desc_nulls_last() for name in (COMMIT_TIME, COMMIT_SEQNO, FILE_NAME, _PLACE)]
     ranked = rows.withColumn(_RANK, sf.row_number().over(Window.partitionBy(RECORD_KEY).orderBy(*newest)))
     return ranked.where(sf.col(_RANK) == 1).drop(_RANK)
@@ -224,7 +222,7 @@ def _rows(
 
 
 def _bucket_ids(table: PinnedTable, found: Deduplication) -> Mapping[str, str]:
-    """The new file group of each old one in a table with buckets, where ids begin with their numbers; none elsewhere."""
+    """The new file group of each old one in a table with buckets, whose ids begin with their numbers; else none."""
     if bucket_evidence(table) is None:
         return {}
     tail = new_tail()
