@@ -91,7 +91,7 @@ def check_deduplicable(table: PinnedTable) -> None:
             f"the table {table.config.name!r} has buckets of consistent hashing, whose file groups are not replaced "
             "one by one; write the rows that are to stay by insert_overwrite_table"
         )
-    stored_columns(table, "deduplicate")
+    stored_columns(table, "deduplicate", None)
 
 
 def refuse_planned(table: PinnedTable, groups: pa.Table, opts: Options) -> None:

@@ -44,7 +44,7 @@ from pyhudi.table.view.file_group_keys import in_groups
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
 from pyhudi.timeline.instant import Action
-from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.commit_outcome import Committed, Conflicted
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.copy import copied_columns, write_copies, write_copies_to
 from pyhudi.write.location_columns import FILE_ID
@@ -185,9 +185,9 @@ def _replace(
     table: PinnedTable,
     opts: Options,
     found: Deduplication,
-) -> object:
+) -> Committed | Conflicted:
     """Write the file groups anew, and commit."""
-    _, own = stored_columns(table, "deduplicate")
+    _, own = stored_columns(table, "deduplicate", None)
     merging = with_delete_marker(table.config.merging, opts)
     context = write_context(table.storage, table.config, merging, opts, Operation.BULK_INSERT, tx.instant, own)
     context = replace(context, logs=None)
