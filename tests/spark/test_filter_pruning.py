@@ -128,6 +128,38 @@ def test_sql(active: SparkSession, path: str, condition: str, files: int, rows: 
         active.sql("DROP TABLE hudi_pruned")
 
 
+@pytest.mark.parametrize(
+    ("query", "files", "rows"),
+    [
+        ("hudi_pruned a JOIN hudi_dim d ON a.id = d.k WHERE d.name = 'x'", 3, 2),  # of two files, and that of hudi_dim
+        ("hudi_dim d, hudi_pruned a WHERE d.n = a.ts AND d.n < 10", 2, 1),
+        ("hudi_pruned a WHERE ts IN (SELECT n FROM hudi_dim WHERE name = 'y')", 2, 1),
+        ("hudi_pruned a LEFT JOIN hudi_dim d ON a.id = d.k", 5, 40),
+        ("hudi_pruned a JOIN hudi_dim d ON a.v = d.n", 5, 0),  # other types
+        ("hudi_pruned a JOIN hudi_dim d ON a.id = d.k JOIN hudi_pruned b ON a.id = b.id", None, 3),
+    ],
+)
+def test_joins_with_small_tables(active: SparkSession, path: str, query: str, files: int | None, rows: int) -> None:
+    least = "pyhudi.sql.join.pruning.min.bytes"
+    active.sql(f"CREATE TABLE hudi_pruned USING hudi LOCATION '{path}'")
+    active.sql("CREATE TABLE hudi_dim (k STRING, n BIGINT, name STRING) USING hudi TBLPROPERTIES (primaryKey = 'k')")
+    try:
+        active.sql("INSERT INTO hudi_dim VALUES ('k005', 5, 'x'), ('k025', 25, 'x'), ('k039', 39, 'y')").count()
+        text = f"SELECT a.* FROM {query}"
+        expected = sorted(active.sql(text).collect())
+        active.conf.set(least, "0")
+        found = active.sql(text)
+        assert files is None or files_read(found) == files
+        assert sorted(found.collect()) == expected
+        assert len(expected) == rows
+        if files == 3:
+            assert "(2 paths)" in active.sql(f"EXPLAIN {text}").collect()[0][0]
+    finally:
+        active.conf.unset(least)
+        active.sql("DROP TABLE hudi_pruned")
+        active.sql("DROP TABLE hudi_dim PURGE")
+
+
 def test_views_show_all_that_they_say(active: SparkSession, path: str) -> None:
     active.sql(f"CREATE TABLE hudi_seen USING hudi LOCATION '{path}'")
     try:
