@@ -18,6 +18,7 @@ from pyhudi.keygen import KeySpec
 from pyhudi.read.schema.table_columns import TableSchema, table_schema
 from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.schema.meta_columns import remove_meta_columns
+from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.services.inline_services import (
     after_commit,
     after_deltacommit,
@@ -290,7 +291,8 @@ def _prepare(
         check_sort_columns(rows.schema, opts)
     check_partial(config, operation, opts, rows.columns)
     table = _table_columns(client)
-    schema = write_schema(rows, None if table is None else table.schema, config, opts, operation)
+    incoming = from_spark_json(rows.schema.json())
+    schema = write_schema(incoming, None if table is None else table.schema, config, opts, operation)
     planned_on = None if table is None else table.recorded
     bucketing = _bucketing(storage, client, config, opts)
     job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema, planned_on, bucketing)
