@@ -23,6 +23,7 @@ from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.read.table_location import refuse_nested_table, table_above
 from pyhudi.scan import Scan
 from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema_update import SchemaUpdate
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
@@ -219,6 +220,14 @@ class HudiTable(TableWrites):
     def inspect(self) -> Inspect:
         """Files, file slices, partitions and commits of the table, as Arrow tables."""
         return Inspect(self._now)
+
+    def alter_schema(self) -> SchemaUpdate:
+        """Return changes of the table's columns: calls on it collect them, ``commit()`` makes them in one commit.
+
+        No file is rewritten (schema-on-read evolution). Apache Hudi reads the table as it is meant with
+        ``hoodie.schema.on.read.enable=true`` only.
+        """
+        return SchemaUpdate(self._path, self._options)
 
     @property
     def services(self) -> TableServices:

@@ -67,6 +67,7 @@ _NEEDS_JOBS: tuple[Option[bool], ...] = (
     options.CLUSTERING_INLINE,
     options.CLUSTERING_SCHEDULE_INLINE,
     options.TTL_INLINE,
+    options.SCHEMA_EVOLUTION_ENABLE,
 )
 _LOOKED_UP = (
     IndexType.BUCKET,

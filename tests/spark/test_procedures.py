@@ -180,6 +180,9 @@ def _live(spark, call, path):
     new.write_text(Path(path, ".hoodie", "hoodie.properties").read_text() + "\nmy.own=1\n")
     changed = call("repair_overwrite_hoodie_props", table="rides", new_props_file_path=new)
     assert [row for row in changed if row[1] != row[2]] == [("my.own", "null", "1")]
+    again = {"table": "rides", "duplicated_partition_path": "oslo", "repaired_output_path": f"{path}-deduplicated"}
+    assert call("repair_deduplicate", **again) == [(f"Deduplicated files placed in: {path}-deduplicated.",)]
+    assert call("repair_deduplicate", **again, dry_run=False) == [("Deduplicated files placed in: oslo.",)]
     assert call("run_ttl", table="rides", retain_days=1) == []
     assert call("delete_marker", table="rides", instant_time=writes[0]) == [(True,)]
 
@@ -187,10 +190,7 @@ def _live(spark, call, path):
 def test_refused_calls_name_what_to_use(call):
     cases = {
         "hive_sync": ("catalog is synced by its own tools", {"table": "rides"}),
-        "repair_deduplicate": (
-            "an upsert",
-            {"table": "rides", "duplicated_partition_path": "p", "repaired_output_path": "q"},
-        ),
+        "set_audit_lock": ("by Apache Hudi alone", {"table": "rides", "state": "enabled"}),
     }
     for procedure, (words, arguments) in cases.items():
         with pytest.raises(UnsupportedTableError, match=words):

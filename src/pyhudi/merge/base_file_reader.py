@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,12 +13,10 @@ from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.corruption import as_corruption
 from pyhudi.merge.batch_sizes import BATCH_BYTES, pieces, rows_within
 from pyhudi.merge.skeleton_file import open_skeleton
+from pyhudi.schema.column_names import FileNames, file_columns, nested_columns, with_table_names
 from pyhudi.schema.schema_evolution import conform
 from pyhudi.storage import Storage
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
-
-FileNames: TypeAlias = Mapping[str, str | None]
-"""Column of the table → its name in a file, or None where the file has a column of that name that is another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,8 @@ def read_base(
     """
     inside = file_columns(schema, names)
     if is_skeleton(path):
-        for rows in _of_skeleton(storage, path, schema, inside, batch_rows, batch_bytes, row_bytes, invalid_text):
+        limits = (batch_rows, batch_bytes, row_bytes)
+        for rows in _of_skeleton(storage, path, schema, inside, names, limits, invalid_text):
             yield rows if condition is None else rows.filter(condition.expression)
         return
     with as_corruption(storage.uri(path)), storage.open_input(path) as source:
@@ -77,10 +75,10 @@ def read_base(
             batches = parquet.read_batches(file, list(inside), batch_size=size, invalid_text=invalid_text)
         else:
             file = parquet.FilteredFile(source, invalid_text)
-            batches, checked = _filtered(file, schema, inside, batch_rows, condition)
+            batches, checked = _filtered(file, schema, inside, names, batch_rows, condition)
         for batch in batches:
             for piece in pieces(batch, batch_bytes):
-                rows = conform(renamed(piece, inside), schema)
+                rows = conform(with_table_names(piece, inside, names), schema)
                 yield rows if condition is None or checked else rows.filter(condition.expression)
 
 
@@ -89,39 +87,33 @@ def _of_skeleton(
     path: str,
     schema: pa.Schema,
     inside: Mapping[str, str],
-    batch_rows: int,
-    batch_bytes: int,
-    row_bytes: float,
+    names: FileNames,
+    limits: tuple[int, int, float],
     invalid_text: InvalidText,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a skeleton file and its source."""
+    """The rows of a skeleton file and its source; ``limits`` as of `read_base`."""
+    batch_rows, batch_bytes, row_bytes = limits
     with as_corruption(storage.uri(path)), open_skeleton(storage, path, invalid_text) as file:
         size = rows_within(batch_bytes, max(file.row_bytes(schema.names), row_bytes), batch_rows)
         stored = pa.schema([schema.field(name).with_name(there) for there, name in inside.items()])
         for batch in file.batches(stored, size):
             for piece in pieces(batch, batch_bytes):
-                yield conform(renamed(piece, inside), schema)
+                yield conform(with_table_names(piece, inside, names), schema)
 
 
 def _filtered(
-    file: parquet.FilteredFile, schema: pa.Schema, inside: Mapping[str, str], batch_rows: int, condition: Condition
+    file: parquet.FilteredFile,
+    schema: pa.Schema,
+    inside: Mapping[str, str],
+    names: FileNames,
+    batch_rows: int,
+    condition: Condition,
 ) -> tuple[Iterator[pa.RecordBatch], bool]:
     """Batches of a Parquet file, and whether the condition has been applied: it is where the file has its columns under
     their names and with their types."""
     columns = [name for name in inside if name in file.schema.names]
-    fits = all(
+    fits = nested_columns(names).isdisjoint(condition.columns) and all(
         inside.get(name) == name and name in file.comparable and file.schema.field(name).type == schema.field(name).type
         for name in condition.columns
     )
     return file.batches(columns, condition.expression if fits else None, batch_rows), fits
-
-
-def file_columns(schema: pa.Schema, names: FileNames) -> dict[str, str]:
-    """Names in a file → columns of the schema, for those that a file with such names can have."""
-    return {there: name for name in schema.names if (there := names.get(name, name)) is not None}
-
-
-def renamed(batch: pa.RecordBatch, inside: Mapping[str, str]) -> pa.RecordBatch:
-    """The batch with the table's names for its columns."""
-    names = [inside[name] for name in batch.schema.names]
-    return batch if names == batch.schema.names else batch.rename_columns(names)

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from pyhudi.config.enums import InvalidText
 from pyhudi.keygen.key_spec import KeySpec
-from pyhudi.merge.base_file_reader import Condition, FileNames
+from pyhudi.merge.base_file_reader import Condition
 from pyhudi.merge.batch_sizes import BATCH_BYTES
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.schema.column_names import FileNames
 from pyhudi.storage import Storage
 
 DEFAULT_BUDGET = 1024 * 1024 * 1024

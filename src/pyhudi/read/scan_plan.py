@@ -14,7 +14,7 @@ from pyhudi.read.execute.commit_time_filter import CommitTimes
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.pruning.partition_pruning import PathValue, by_partition
 from pyhudi.read.query import Query
-from pyhudi.read.schema.column_renames import Names
+from pyhudi.schema.column_names import FileNames
 from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class ScanPlan:
     :func:`pyhudi.read.pruning.partition_pruning.path_values`). ``told``: the partition columns by its rows. What paths
     tell counts, whatever files hold, wherever rows are read. ``path_columns``: columns whose values must come from the
     path: files do not hold them, or the query wants it so. ``renamed``: base instants whose files have other names for
-    some columns (see :mod:`pyhudi.read.schema.column_renames`). ``files_from``: where the names of the files come from.
+    some columns (see :mod:`pyhudi.schema.column_names`). ``files_from``: where the names of the files come from.
     ``skipped``: what each index left out, or why it did not. ``merging``: how slices with log files are merged (None:
     there are none). ``keys``: columns that are the same in all versions of a record. ``invalid_text``: what becomes of
     text that is not UTF-8.
@@ -46,7 +46,7 @@ class ScanPlan:
     commit_times: CommitTimes | None
     partition_values: pa.Table
     path_columns: tuple[str, ...]
-    renamed: Mapping[str, Names]
+    renamed: Mapping[str, FileNames]
     slices_before_pruning: int
     partitions_before_pruning: int
     files_from: str = ""

@@ -16,7 +16,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.keygen.partition_path_values import as_formatted, partition_fields
-from pyhudi.read.execute.merged_reader import ColumnNamesByInstant, slice_context
+from pyhudi.read.execute.merged_reader import slice_context
 from pyhudi.read.filter_hints import warn_of_path_texts
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.pruning.bucket_pruning import prune_buckets
@@ -25,7 +25,6 @@ from pyhudi.read.pruning.partition_pruning import PathValue, path_values, prune_
 from pyhudi.read.pruning.statistics_conditions import Conditions
 from pyhudi.read.query import Query
 from pyhudi.read.scan_plan import ScanPlan
-from pyhudi.read.schema.column_renames import Names, SchemaHistory
 from pyhudi.read.schema.table_columns import TableSchema, project, table_schema
 from pyhudi.read.slice_selection import select_slices
 from pyhudi.read.table_files import TableFiles
@@ -33,6 +32,7 @@ from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
 from pyhudi.table.config.key_generator_type import KeyGenType
 from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.schema_history import SchemaHistory
 
 
 def plan_scan(
@@ -95,6 +95,7 @@ def plan_scan(
     kept = kept.filter(left)
     has_logs = bool(pc.any(pc.greater(pc.list_value_length(tasks["log_paths"]), 0)).as_py())
     history = _history(table, found) if query.is_incremental else history
+    names = None if history is None else history.column_names(schema, selection.schema_as_of)
     return ScanPlan(
         query=query,
         tasks=tasks,
@@ -104,7 +105,7 @@ def plan_scan(
         commit_times=selection.commit_times,
         partition_values=kept,
         path_columns=path_columns,
-        renamed={} if history is None else _renamed(history, schema, selection.schema_as_of, tasks),
+        renamed={} if names is None else names.of(pc.unique(tasks["base_instant"]).to_pylist()),
         slices_before_pruning=selection.slices.num_rows,
         partitions_before_pruning=len(selection.partitions),
         skipped=tuple(skipping.report),
@@ -115,9 +116,7 @@ def plan_scan(
             path_columns=path_columns,
             commit_times=selection.commit_times,
             latest=selection.latest,
-            renamed=None
-            if history is None
-            else ColumnNamesByInstant(history, tuple(schema.names), selection.schema_as_of),
+            names=names,
             opts=opts,
         )
         if has_logs
@@ -207,7 +206,3 @@ def _path_columns(table: PinnedTable, query: Query, schema: pa.Schema) -> tuple[
     if not table.config.drop_partition_columns and not query.partitions_from_path:
         return ()
     return tuple(f.name for f in partition_fields(table.config) if f.name in schema.names)
-
-
-def _renamed(history: SchemaHistory, schema: pa.Schema, as_of: str | None, tasks: pa.Table) -> dict[str, Names]:
-    return history.names_in_files(schema.names, as_of, pc.unique(tasks["base_instant"]).to_pylist())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pyhudi.errors import SqlSyntaxError
+from pyhudi.sql.alter_parser import parse_alter_columns
 from pyhudi.sql.create_parser import parse_properties
 from pyhudi.sql.dml_parser import parse_partition
 from pyhudi.sql.statements import (
-    AddColumns,
     Call,
     Describe,
     DropIndex,
@@ -40,13 +40,9 @@ def parse_alter(cursor: Cursor) -> Statement | None:
         return SetProperties(name, remove=_keys(cursor))
     if cursor.take("RENAME", "TO"):
         return RenameTable(name, cursor.name())
-    if cursor.take("ADD", "COLUMNS") or cursor.take("ADD", "COLUMN"):
-        columns = cursor.parenthesized() if cursor.sees("(") else cursor.rest()
-        cursor.finish()
-        return AddColumns(name, columns)
     if cursor.sees("DROP", "PARTITION") or cursor.sees("DROP", "IF", "EXISTS", "PARTITION"):
         return _drop_partitions(cursor, name)
-    return UnsupportedAlter(name, cursor.words(3))
+    return parse_alter_columns(cursor, name) or UnsupportedAlter(name, cursor.words(3))
 
 
 def _keys(cursor: Cursor) -> tuple[str, ...]:

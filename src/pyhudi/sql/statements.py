@@ -124,6 +124,55 @@ class AddColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class AddColumn:
+    """A new column; ``kind`` is the text of its type."""
+
+    path: Name
+    kind: str
+    comment: str | None = None
+    first: bool = False
+    after: str | None = None
+    not_null: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    path: Name
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """Another name for a column; ``to`` is the last part of the path alone."""
+
+    path: Name
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumn:
+    """Another type (its text), comment, place or nullability of a column; what is None or False stays."""
+
+    path: Name
+    kind: str | None = None
+    comment: str | None = None
+    first: bool = False
+    after: str | None = None
+    nullable: bool | None = None
+
+
+ColumnChange: TypeAlias = AddColumn | DropColumn | RenameColumn | ChangeColumn
+
+
+@dataclass(frozen=True, slots=True)
+class AlterColumns:
+    """Changes of columns that need the history of schemas (schema-on-read evolution)."""
+
+    name: Name
+    changes: tuple[ColumnChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DropPartitions:
     name: Name
     partitions: tuple[PartitionSpec, ...]
@@ -215,6 +264,7 @@ Statement: TypeAlias = (
     | SetProperties
     | RenameTable
     | AddColumns
+    | AlterColumns
     | DropPartitions
     | UnsupportedAlter
     | Truncate

@@ -19,6 +19,8 @@ SAVEPOINTS = "savepointed_timestamps"
 """Entry of the extra metadata: the savepoints that were respected."""
 INCOMPLETE = "pyhudi.clean.incomplete"
 """Entry of the extra metadata: there was more to clean than was planned, so the next plan looks at all partitions."""
+ORPHANS = "pyhudi.clean.orphans"
+"""Entry of the extra metadata: the files are such as no write of the timeline knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class CleanPlan:
         instant: None while the plan is not on the timeline.
         state: how far it has come there.
         reason: why it is due, or why there is nothing to do.
+        orphans: the files are such as no write knows, also where readers take them for the table's.
     """
 
     files: pa.Table = field(default_factory=EXPIRED_SCHEMA.empty_table)
@@ -48,6 +51,7 @@ class CleanPlan:
     instant: str | None = None
     state: State | None = None
     reason: str = ""
+    orphans: bool = False
 
     def __len__(self) -> int:
         return int(self.files.num_rows)
@@ -80,7 +84,8 @@ class CleanPlan:
     def extra_metadata(self) -> dict[str, str]:
         """Return the extra metadata of the plan and of the clean."""
         found = {SAVEPOINTS: ",".join(self.savepoints)} if self.savepoints else {}
-        return found | ({INCOMPLETE: "true"} if self.incomplete else {})
+        found |= {INCOMPLETE: "true"} if self.incomplete else {}
+        return found | ({ORPHANS: "true"} if self.orphans else {})
 
     def encode(self, version: int, root: str) -> bytes:
         """Return the content of ``clean.requested``; ``root`` is the table's address."""
@@ -128,6 +133,7 @@ class CleanPlan:
             (record["extraMetadata"] or {}).get(INCOMPLETE) == "true",
             instant.requested,
             instant.state,
+            orphans=(record["extraMetadata"] or {}).get(ORPHANS) == "true",
         )
 
     def __repr__(self) -> str:

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts import schema_conflicts
 from pyhudi.transaction.conflicts.conflict_resolution import find_rival
 from pyhudi.transaction.conflicts.key_conflicts import find_key_conflict
+from pyhudi.transaction.schema_versions import RecordedSchema, record_schema
 
 if TYPE_CHECKING:
     from pyhudi.metadata.indexes.index_delta import IndexDelta
@@ -30,6 +32,7 @@ class CommitRequest:
     planned_on: str | None = None
     agree_on_columns: bool = False
     reads: ReadSet | None = None
+    altered: SchemaHistory | None = None
 
     def find_conflict(self, instant: str, begun: Timeline, active: ActiveTimeline) -> Conflicted | None:
         """Find another writer's commit of keys that this one adds, of what it has read, or, if it is to be alone, any.
@@ -41,8 +44,11 @@ class CommitRequest:
             found = find_rival(instant, begun, active)
         return found
 
-    def agreed_metadata(self, instant: str, active: ActiveTimeline) -> CommitMetadata | Conflicted:
-        """The commit's metadata, with the columns that the table has by now; or why they do not agree."""
-        if not self.agree_on_columns:
-            return self.metadata
-        return schema_conflicts.agree_on_columns(self.metadata, instant, self.planned_on, active)
+    def agreed_metadata(self, instant: str, active: ActiveTimeline) -> RecordedSchema | Conflicted:
+        """The commit's metadata, with the columns that the table has by now, and the history of schemas that the commit
+        leaves; or why they do not agree."""
+        recorded = record_schema(self.metadata, instant, self.planned_on, active, self.altered)
+        if isinstance(recorded, Conflicted) or not self.agree_on_columns or LATEST_SCHEMA in recorded.metadata.extra:
+            return recorded
+        agreed = schema_conflicts.agree_on_columns(recorded.metadata, instant, self.planned_on, active)
+        return agreed if isinstance(agreed, Conflicted) else RecordedSchema(agreed)

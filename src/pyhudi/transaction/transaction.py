@@ -28,6 +28,7 @@ from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
 from pyhudi.metadata.writer.metadata_writer import apply_commit, without_disabled
 from pyhudi.storage.local_locks import DeferredReleaseLock
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.schema_history import persist_history
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.action_metadata import requested_replace
 from pyhudi.timeline.active_timeline import ActiveTimeline
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from pyhudi.metadata.services.metadata_compaction_job import MetadataCompactionJob
     from pyhudi.storage import Storage
     from pyhudi.table.meta_client import TableMetaClient
+    from pyhudi.table.schema_history import SchemaHistory
     from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 
 __all__ = ["Transaction"]
@@ -227,6 +229,7 @@ class Transaction:
         planned_on: str | None = None,
         agree_on_columns: bool = False,
         reads: ReadSet | None = None,
+        altered: SchemaHistory | None = None,
     ) -> Committed | Conflicted:
         """Publish the write, or roll it back because another writer changed the same file groups first.
 
@@ -235,7 +238,7 @@ class Transaction:
         others that is pending, or was completed since this one began, is then a conflict. ``agree_on_columns``: the
         table's columns (Avro JSON) that the write was planned on, ``planned_on``, may have been changed since
         (`pyhudi.transaction.conflicts.schema_conflicts`). ``reads``: what the write depends on, a change of which is a
-        conflict, too.
+        conflict, too. ``altered``: the history of the table's schemas with the version that the commit brings.
 
         Once the write is published nothing is raised: what goes wrong then is logged, and is among the warnings of the
         result. (Except what ``exclusively`` raises.)
@@ -255,7 +258,8 @@ class Transaction:
         self._tidy(metadata)
         warnings: list[str] = []
         try:
-            conflict = self._decide(CommitRequest(metadata, exclusively, index, planned_on, agree_on_columns, reads))
+            request = CommitRequest(metadata, exclusively, index, planned_on, agree_on_columns, reads, altered)
+            conflict = self._decide(request)
         except CommitStateUnknownError:
             self._leave_pending()
             raise
@@ -290,9 +294,10 @@ class Transaction:
                 conflict = request.find_conflict(self.instant, self.timeline, active)
             if conflict is not None:
                 return conflict
-            metadata = request.agreed_metadata(self.instant, active)
-            if isinstance(metadata, Conflicted):
-                return metadata
+            recorded = request.agreed_metadata(self.instant, active)
+            if isinstance(recorded, Conflicted):
+                return recorded
+            metadata = recorded.metadata
             self.config = current_config(self.storage, self.config)
             content = metadata.encode(self.config.version, self.action)
             metadata_context = metadata_write_context(self.storage, self.typed_options, active, slot, self.stats_reader)
@@ -307,6 +312,8 @@ class Transaction:
                 late_files.delete_before(active, self.instant)
             if self._heartbeat is not None:  # else whoever begins next rolls this write back at once
                 self._intent.set()
+            if recorded.history is not None:
+                persist_history(active, self.instant, completion, recorded.history)
             self._lock.ensure_held()
             done = publish_instant(active, self._entry, content, completion, self.timeline)
             if request.exclusively is not None:

@@ -44,7 +44,8 @@ def stitch_files(context: WriteContext, task: TaskId, partition: str, unit: int,
         TransactionError: the write is over; the new file has been taken back.
     """
     started = time.monotonic()
-    reason = _differs(context, paths[0])
+    renamed = any(context.file_names(path) for path in paths)
+    reason = "columns have been renamed since" if renamed else _differs(context, paths[0])
     if reason is not None:
         _refused(paths[0], reason)
         return None

@@ -63,10 +63,6 @@ def check_writable(
             f"{options.INDEX_TYPE.key}=BUCKET: base files without keys (hoodie.populate.meta.fields=false) cannot be "
             "merged with rows that are told by their keys alone; make the table MERGE_ON_READ, or with meta fields"
         )
-    if opts.get_typed(options.SCHEMA_EVOLUTION_ENABLE):
-        raise UnsupportedTableError(
-            f"{options.SCHEMA_EVOLUTION_ENABLE.key}=true: schema-on-read evolution is not written; leave it out"
-        )
     if not config.record_keys and not placed and operation in (Operation.UPSERT, Operation.DELETE):
         raise ConfigError(
             f"{name} needs record keys, and table {config.name!r} generates its own; give rows that were read from it, "

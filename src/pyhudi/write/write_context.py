@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -10,8 +11,9 @@ from pyhudi.config.enums import FileFormat, InvalidText
 from pyhudi.format.base_file.base_file_footer import BloomOptions
 from pyhudi.format.base_file.orc import STRIPE_SIZE
 from pyhudi.format.base_file.parquet import ParquetOptions
-from pyhudi.format.file_names import write_token
+from pyhudi.format.file_names import instant_of, write_token
 from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.schema.column_names import FileNames
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage import Storage
 from pyhudi.write.change_log_settings import ChangeLogSettings
@@ -38,6 +40,8 @@ class WriteContext:
     ``new_apart``: new records behind those of a base file that is written anew get row groups of their own, so that
     who wants to know them need not read the others.
     ``invalid_text``: what becomes of text that is not UTF-8 in base files that are written anew.
+    ``names_at`` gives, for an instant, the names that its files have for columns that were renamed since (None: the
+    table keeps no history of its schemas).
     """
 
     storage: Storage
@@ -62,6 +66,11 @@ class WriteContext:
     attempt: str = ""
     new_apart: bool = False
     invalid_text: InvalidText = InvalidText.FAIL
+    names_at: Callable[[str], FileNames] | None = None
+
+    def file_names(self, path: str) -> FileNames:
+        """Names of columns in a base file, where they are others than the table's."""
+        return {} if self.names_at is None else self.names_at(instant_of(path))
 
     @property
     def file_schema(self) -> pa.Schema:

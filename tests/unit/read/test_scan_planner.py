@@ -17,11 +17,11 @@ from pyhudi.read.execute.local_reader import scan_batches, scan_table
 from pyhudi.read.query import Query
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.read.scan_planner import plan_scan
-from pyhudi.read.schema.column_renames import SchemaHistory
 from pyhudi.read.schema.file_schemas import file_parts
 from pyhudi.read.table_location import locate_table
 from pyhudi.storage import open_storage
 from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.schema_history import SchemaHistory
 from tests.tables import SCHEMA, HandMadeTable, at
 
 

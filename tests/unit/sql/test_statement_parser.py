@@ -11,14 +11,18 @@ pytest.importorskip("sqlglot")
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.statement_parser import parse
 from pyhudi.sql.statements import (
+    AddColumn,
     AddColumns,
+    AlterColumns,
     Call,
+    ChangeColumn,
     ClauseKind,
     CreateIndex,
     CreateTable,
     CreateView,
     Delete,
     Describe,
+    DropColumn,
     DropIndex,
     DropPartitions,
     DropTable,
@@ -27,6 +31,7 @@ from pyhudi.sql.statements import (
     MergeClause,
     Query,
     RefreshIndex,
+    RenameColumn,
     RenameTable,
     SetProperties,
     Show,
@@ -94,7 +99,27 @@ STATEMENTS = {
     "alter table t drop if exists partition (a='1', b=2), partition (a='3')": DropPartitions(
         ("t",), ({"a": "'1'", "b": "2"}, {"a": "'3'"})
     ),
-    "alter table t drop column a": UnsupportedAlter(("t",), "drop column a"),
+    "alter table t add columns (a int first, s.b struct<x:int, y:array<int>> comment 'c' after x)": AlterColumns(
+        ("t",),
+        (
+            AddColumn(("a",), "int", first=True),
+            AddColumn(("s", "b"), "struct<x:int, y:array<int>>", "c", after="x"),
+        ),
+    ),
+    "alter table t drop columns (a, s.b)": AlterColumns(("t",), (DropColumn(("a",)), DropColumn(("s", "b")))),
+    "alter table t drop column if exists a": AlterColumns(("t",), (DropColumn(("a",), if_exists=True),)),
+    "alter table t rename column s.a to b": AlterColumns(("t",), (RenameColumn(("s", "a"), "b"),)),
+    "alter table t alter column a type decimal(10, 2)": AlterColumns(
+        ("t",), (ChangeColumn(("a",), kind="decimal(10, 2)"),)
+    ),
+    "alter table t alter a comment 'x'": AlterColumns(("t",), (ChangeColumn(("a",), comment="x"),)),
+    "alter table t change column a after b": AlterColumns(("t",), (ChangeColumn(("a",), after="b"),)),
+    "alter table t alter column a drop not null": AlterColumns(("t",), (ChangeColumn(("a",), nullable=True),)),
+    "alter table t change column a c bigint comment 'x' first": AlterColumns(
+        ("t",),
+        (ChangeColumn(("a",), "bigint", "x"), ChangeColumn(("a",), first=True), RenameColumn(("a",), "c")),
+    ),
+    "alter table t replace columns (a int)": UnsupportedAlter(("t",), "replace columns ("),
     "truncate table t partition (a=1)": Truncate(("t",), {"a": "1"}),
     "drop table if exists t purge": DropTable(("t",), if_exists=True, purge=True),
     "drop view v": None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +13,12 @@ from pyhudi.errors import FormatError
 from pyhudi.format.log import NATURAL_COLUMN, BlockType, LogBlock, decode_deletes, decode_records
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.record_key_text import record_keys
-from pyhudi.merge.base_file_reader import FileNames, file_columns, renamed
 from pyhudi.merge.logs.merged_log_records import LogRecordVersions
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_fields
 from pyhudi.merge.ordering_values import Index, as_mask, type_of
+from pyhudi.schema.column_names import FileNames, file_columns, with_table_names
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.schema_evolution import conform
 
@@ -79,9 +79,9 @@ def read_blocks(
         if block.type is BlockType.DELETE:
             _add_deletes(block, layout, ordering, positions, versions)
         else:
-            inside = file_columns(read, names(block.instant or ""))
-            table = decode_records(block, columns=list(inside), invalid_text=invalid_text)
-            _add_records(block, table, layout, read, inside, positions, versions)
+            there = names(block.instant or "")
+            table = decode_records(block, columns=list(file_columns(read, there)), invalid_text=invalid_text)
+            _add_records(block, table, layout, read, there, positions, versions)
 
 
 def _add_deletes(
@@ -105,15 +105,15 @@ def _add_records(
     table: pa.Table,
     layout: Layout,
     read: pa.Schema,
-    inside: Mapping[str, str],
+    names: FileNames,
     positions: Index | None,
     versions: LogRecordVersions,
 ) -> None:
     if positions is not None:
         _fitting(positions, table.num_rows, block)
-    start = 0
+    start, inside = 0, file_columns(read, names)
     for stored in table.combine_chunks().to_batches():
-        batch = renamed(stored, inside)
+        batch = with_table_names(stored, inside, names)
         present = frozenset(batch.schema.names) if block.is_partial else None
         rows = conform(batch, read)
         gone = layout.deletes.mask(rows)

@@ -7,6 +7,7 @@ writer may die between any two steps; who rolls the write back rolls its delta c
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -35,6 +36,8 @@ from pyhudi.metadata.writer.concurrent_writes import completed_concurrently, fol
 from pyhudi.metadata.writer.initialize_partitions import build_partitions
 from pyhudi.metadata.writer.metadata_rollback import delete_instant, drop_unfinished
 from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.schema.internal_schema import InternalSchema
+from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
 from pyhudi.timeline.heartbeat import HeartbeatPolicy
 from pyhudi.timeline.latest_schema import newest_columns
 
@@ -244,6 +247,9 @@ def _settled(
     Columns that the table did not have before are taken in.
     """
     columns, stored = columns_of(config, opts, metadata), _stored_columns(config, metadata)
+    if stored is not None and (version := metadata.extra.get(LATEST_SCHEMA)):
+        stored = _with_one_name(stored, version, data)
+        columns = pa.schema([field for field in columns if field.name.split(".")[0] in stored.names])
     used = (*config.metadata_partitions, *config.metadata_partitions_inflight)
     if config.version < 8 or COLUMN_STATS not in used or stored is None:
         return columns
@@ -255,6 +261,16 @@ def _settled(
         before = set() if text is None else set(from_avro(text).names)
         columns = pa.schema([field for field in columns if field.name in known or field.name not in before])
     return with_columns(columns, known, stored, config)
+
+
+def _with_one_name(columns: pa.Schema, version: str, data: ActiveTimeline) -> pa.Schema:
+    """The columns that have had one name in all files: by the name of another one, statistics of partitions would leave
+    out what older files hold. ``version`` is the schema that a write records."""
+    history = SchemaHistory.load(data)
+    newest = InternalSchema.from_json(json.loads(version))
+    history = SchemaHistory.of(newest) if history is None else history.with_version(newest)
+    unchanged = history.unchanged()
+    return pa.schema([field for field in columns if field.name in unchanged])
 
 
 def enabled_partitions(config: TableConfig, opts: Options) -> list[str]:

@@ -14,11 +14,10 @@ from pyhudi.errors import QueryError
 from pyhudi.format.file_names import BASE, CDC, LOG
 from pyhudi.keygen.partition_path_values import partition_fields
 from pyhudi.read.changes.change_cases import CHANGED_FILES, ChangeCase, changed_files
-from pyhudi.read.execute.merged_reader import ColumnNamesByInstant, slice_context
+from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.incremental_query import data_writes
 from pyhudi.read.pruning.partition_pruning import by_partition, path_values, told_by_paths
 from pyhudi.read.query import Query
-from pyhudi.read.schema.column_renames import SchemaHistory
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.read.table_files import TableFiles
 from pyhudi.read.time_travel import retained_from
@@ -87,9 +86,6 @@ def plan_changes(table: PinnedTable, query: Query, opts: Options | None = None) 
     tasks = pa.concat_tables([_within(files, query) for files in found]) if found else None
     schema = table_schema(table, None)
     columns = pa.schema([]) if schema is None else as_nullable(schema.schema)
-    history = None
-    if schema is not None and schema.has_history:
-        history = SchemaHistory.load(table.active)
     hidden = tuple(
         f.name for f in partition_fields(config) if config.drop_partition_columns and f.name in columns.names
     )
@@ -97,7 +93,7 @@ def plan_changes(table: PinnedTable, query: Query, opts: Options | None = None) 
         table,
         columns,
         path_columns=hidden,
-        renamed=None if history is None else ColumnNamesByInstant(history, tuple(columns.names), None),
+        names=column_names(table, columns),
         opts=opts,
     )
     plan = ChangePlan(

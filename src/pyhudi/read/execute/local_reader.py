@@ -23,6 +23,7 @@ from pyhudi.merge.skeleton_file import open_skeleton
 from pyhudi.read.execute.commit_time_filter import CommitTimes
 from pyhudi.read.execute.merged_reader import MergedReader
 from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.schema.column_names import nested_columns, with_table_names
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.schema.schema_evolution import conform
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
@@ -101,7 +102,10 @@ class TaskReader:
         needed, held = self._needed(), file.schema
         names = {c: task.names.get(c, c) for c in needed if c not in task.values}
         inside = {c: n for c, n in names.items() if n is not None and n in held.names}
-        like = {c for c, n in inside.items() if c == n and held.field(n).type == self.schema.field(c).type}
+        by_file = {n: c for c, n in inside.items()}
+        nested = nested_columns(task.names)
+        same = [c for c, n in inside.items() if c == n and c not in nested]
+        like = {c for c in same if held.field(c).type == self.schema.field(c).type}
         pushed, later = self._split_conditions(like & file.comparable, task)
         as_is = not later and set(needed) == like
         condition = reduce(lambda a, b: a & b, pushed) if pushed else None
@@ -109,7 +113,10 @@ class TaskReader:
         for batch in file.batches(self.columns if as_is else list(inside.values()), condition, BATCH_ROWS):
             if batch.num_rows == 0:
                 continue
-            yield batch if as_is else self._finished(batch.rename_columns(list(inside)), target, task, later)
+            if not as_is:
+                named = with_table_names(batch, by_file, task.names)
+                batch = self._finished(named, target, task, later)
+            yield batch
 
     def _read_skeleton(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
         """The rows of a bootstrapped file, whose data columns are in another one."""
@@ -124,7 +131,7 @@ class TaskReader:
                 if not needed:  # rows are only counted
                     yield batch
                     continue
-                named = batch.rename_columns([by_file[name] for name in batch.schema.names])
+                named = with_table_names(batch, by_file, task.names)
                 yield self._finished(named, target, task, conditions)
 
     def _read_orc(self, source: Any, task: ReadTask) -> Iterator[pa.RecordBatch]:
@@ -138,7 +145,7 @@ class TaskReader:
             if not needed:  # rows are only counted
                 yield batch
                 continue
-            named = batch.rename_columns([by_file[name] for name in batch.schema.names])
+            named = with_table_names(batch, by_file, task.names)
             for start in range(0, batch.num_rows, BATCH_ROWS):
                 yield self._finished(named.slice(start, BATCH_ROWS), target, task, conditions)
 

@@ -18,25 +18,13 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.row_replacement import changed_rows
 from pyhudi.read.execute.commit_time_filter import CommitTimes
 from pyhudi.read.filters.row_filter import RowFilter
-from pyhudi.read.schema.column_renames import Names, SchemaHistory
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.table.config.merge_settings import with_delete_marker
+from pyhudi.table.schema_history import ColumnNamesByInstant, SchemaHistory
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan
     from pyhudi.table.pinned_table import PinnedTable
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnNamesByInstant:
-    """The names that columns of a query have in the files of an instant, asked for one instant at a time."""
-
-    history: SchemaHistory
-    columns: tuple[str, ...]
-    as_of: str | None
-
-    def __call__(self, instant: str) -> Names:
-        return self.history.names_in_files(self.columns, self.as_of, [instant]).get(instant, {})
 
 
 def block_view(table: PinnedTable) -> BlockView:
@@ -53,6 +41,12 @@ def block_view(table: PinnedTable) -> BlockView:
     return BlockView(committed=committed)
 
 
+def column_names(table: PinnedTable, schema: pa.Schema, as_of: str | None = None) -> ColumnNamesByInstant | None:
+    """Return the names of columns in the files of each instant; None where the table keeps no history of schemas."""
+    history = SchemaHistory.load(table.active)
+    return None if history is None else history.column_names(schema, as_of)
+
+
 def slice_context(
     table: PinnedTable,
     schema: pa.Schema,
@@ -60,13 +54,14 @@ def slice_context(
     path_columns: tuple[str, ...] = (),
     commit_times: CommitTimes | None = None,
     latest: str | None = None,
-    renamed: ColumnNamesByInstant | None = None,
+    names: ColumnNamesByInstant | None = None,
     opts: Options | None = None,
 ) -> SliceContext:
     """Return the settings by which slices of a table are merged; the result's columns are all of ``schema``.
 
     ``commit_times``: an incremental query, in which only base rows and log blocks of those instants take part;
-    ``latest``: the requested time up to which log blocks count.
+    ``latest``: the requested time up to which log blocks count. ``names``: those of columns in older files
+    (`column_names`; None: the same in all files).
 
     Raises:
         UnsupportedTableError: the table merges by a merger that is not registered.
@@ -84,7 +79,7 @@ def slice_context(
         constant_columns=path_columns,
         base_rows=None if commit_times is None else Condition(commit_times.arrow(), (COMMIT_TIME,)),
         keys=None if config.populate_meta_fields else KeySpec.from_config(config, opts),
-        names_at=renamed,
+        names_at=names,
         use_positions=opts.get_typed(options.MERGE_USE_RECORD_POSITIONS),
         budget=opts.get_typed(options.MEMORY_MERGE_MAX_SIZE),
         spill_folder=opts.get_typed(options.MEMORY_SPILL_PATH),

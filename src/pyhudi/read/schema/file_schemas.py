@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.read.schema.column_renames import Names
 from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.schema.column_names import FileNames, nested_columns
+from pyhudi.schema.internal_schema import ELEMENT, KEY, VALUE
 from pyhudi.schema.table_types import table_schema
 from pyhudi.write.rows.base_file_batches import read_schema
 
@@ -38,12 +39,12 @@ class FilePart:
 
     tasks: pa.Table
     held: pa.Schema
-    names: Names
+    names: FileNames
 
 
 def file_parts(table: PinnedTable, plan: ScanPlan, tasks: pa.Table) -> list[FilePart]:
     """Split tasks of the plan by what their base files hold. Nearly always there is one part."""
-    parts: dict[str, tuple[pa.Schema, Names, list[str]]] = {}
+    parts: dict[str, tuple[pa.Schema, FileNames, list[str]]] = {}
     for instant, schema in written_schemas(table.active, tasks).items():
         names = plan.renamed.get(instant, {})
         held = as_held(plan.schema, schema, names)
@@ -56,32 +57,52 @@ def file_parts(table: PinnedTable, plan: ScanPlan, tasks: pa.Table) -> list[File
     ]
 
 
-def as_held(table: pa.Schema, written: pa.Schema, names: Names) -> pa.Schema:
+def as_held(table: pa.Schema, written: pa.Schema, names: FileNames) -> pa.Schema:
     """The table's columns with the types that a file of the ``written`` schema has for them."""
     have: dict[str | None, pa.Field] = {field.name: field for field in written}
     found = [(field, have.get(names.get(field.name, field.name))) for field in table]
-    return pa.schema([field if there is None else _held_field(field, there) for field, there in found])
+    nested = nested_columns(names)
+    return pa.schema(
+        [
+            field if there is None else _held_field(field, there, field.name, names if field.name in nested else {})
+            for field, there in found
+        ]
+    )
 
 
-def _held_field(field: pa.Field, written: pa.Field) -> pa.Field:
-    return field.with_type(_held(field.type, written.type))
+def _held_field(field: pa.Field, written: pa.Field, path: str, names: FileNames) -> pa.Field:
+    return field.with_type(_held(field.type, written.type, path, names))
 
 
-def _held(wanted: pa.DataType, written: pa.DataType) -> pa.DataType:
-    if wanted == written or _same_in_files(wanted, written):
+def _held(wanted: pa.DataType, written: pa.DataType, path: str, names: FileNames) -> pa.DataType:
+    """The type that files have for a column; fields that were renamed have the files' names."""
+    if not names and (wanted == written or _same_in_files(wanted, written)):
         return wanted
     if pa.types.is_struct(wanted) and pa.types.is_struct(written):
-        have = {written.field(i).name: written.field(i) for i in range(written.num_fields)}
-        fields = [wanted.field(i) for i in range(wanted.num_fields)]
-        return pa.struct([_held_field(f, have[f.name]) if f.name in have else f for f in fields])
+        return pa.struct(_held_members(wanted, written, path, names))
     if pa.types.is_list(wanted) and pa.types.is_list(written):
-        return pa.list_(wanted.value_field.with_type(_held(wanted.value_type, written.value_type)))
+        inside = _held(wanted.value_type, written.value_type, f"{path}.{ELEMENT}", names)
+        return pa.list_(wanted.value_field.with_type(inside))
     if pa.types.is_map(wanted) and pa.types.is_map(written):
         return pa.map_(
-            wanted.key_field.with_type(_held(wanted.key_type, written.key_type)),
-            wanted.item_field.with_type(_held(wanted.item_type, written.item_type)),
+            wanted.key_field.with_type(_held(wanted.key_type, written.key_type, f"{path}.{KEY}", {})),
+            wanted.item_field.with_type(_held(wanted.item_type, written.item_type, f"{path}.{VALUE}", names)),
         )
-    return written
+    return wanted if _same_in_files(wanted, written) else written
+
+
+def _held_members(wanted: pa.StructType, written: pa.StructType, path: str, names: FileNames) -> list[pa.Field]:
+    have = {written.field(i).name: written.field(i) for i in range(written.num_fields)}
+    found = []
+    for i in range(wanted.num_fields):
+        field = wanted.field(i)
+        inside = f"{path}.{field.name}"
+        name = names.get(inside, field.name)
+        if name in have:
+            found.append(_held_field(field, have[name], inside, names).with_name(name))
+        elif not names:  # Spark gives null for what files lack
+            found.append(field)
+    return found
 
 
 def _same_in_files(wanted: pa.DataType, written: pa.DataType) -> bool:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.errors import QueryError
-from pyhudi.read.schema.column_renames import LATEST_SCHEMA
 from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.meta_columns import add_meta_columns, remove_meta_columns
 from pyhudi.schema.meta_fields import OPERATION
 from pyhudi.schema.table_types import as_nullable
+from pyhudi.table.schema_history import LATEST_SCHEMA
 from pyhudi.timeline.latest_schema import newest_columns
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ CREATE_SCHEMA = "hoodie.table.create.schema"
 @dataclass(frozen=True, slots=True)
 class TableSchema:
     """The columns of a table, and whether it keeps a history of its schemas (see
-    :mod:`pyhudi.read.schema.column_renames`). ``recorded`` is the text of the write that said so; None: the table was
+    :mod:`pyhudi.table.schema_history`). ``recorded`` is the text of the write that said so; None: the table was
     created with them."""
 
     schema: pa.Schema

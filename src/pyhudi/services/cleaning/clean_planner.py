@@ -145,6 +145,24 @@ def make_clean_plan(table: PinnedTable, opts: Options, *, only_if_due: bool = Fa
     return found
 
 
+def after_last_clean(plan: CleanPlan, active: ActiveTimeline, opts: Options) -> CleanPlan:
+    """Return a plan of files that were not looked for by the policy, so that the next clean goes on where the last one
+    has left off."""
+    last = LastClean.of(active)
+    plan = replace(plan, policy=Retention.of(opts).policy.value)
+    if last is None:
+        return replace(plan, incomplete=True)
+    kept = active.timeline.find(last.earliest) if last.earliest else None
+    action = Action.COMMIT if kept is None else kept.action
+    return replace(
+        plan,
+        earliest=(last.earliest, action, State.COMPLETED.value) if last.earliest else None,
+        last_completed=last.last_completed,
+        savepoints=last.savepoints,
+        incomplete=last.incomplete,
+    )
+
+
 def read_savepoints(active: ActiveTimeline) -> dict[str, pa.Array]:
     """Return the names of the files of each savepoint, by its instant.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,13 @@ from pyhudi.config.enums import FailedWritesPolicy
 from pyhudi.errors import AlreadyExistsError, TransactionError
 from pyhudi.metadata.writer.metadata_writer import record_clean
 from pyhudi.metrics.progress import Progress, report_progress
-from pyhudi.services.cleaning.clean_planner import empty_clean_due, make_clean_plan, pending_cleans, read_savepoints
+from pyhudi.services.cleaning.clean_planner import (
+    after_last_clean,
+    empty_clean_due,
+    make_clean_plan,
+    pending_cleans,
+    read_savepoints,
+)
 from pyhudi.services.service_result import Phases, ServiceResult
 from pyhudi.table.clean_plan import CleanPlan, clean_metadata
 from pyhudi.table.clean_policy import files_of, holding
@@ -116,6 +123,38 @@ class Cleaner:
             reason if not done or any(plan.incomplete for plan in done) else "",
         ).published(self._opts)
 
+    def delete_orphans(self, choose: Callable[[PinnedTable], CleanPlan]) -> None:
+        """Run the cleans that are pending, then delete the files that ``choose`` names, of which no write knows. The
+        next clean goes on where the last one has left off.
+
+        Raises:
+            TransactionError: a restore is pending, or a pending plan names files that the table still needs.
+            LockError: the table's lock could not be taken.
+        """
+        table = PinnedTable.of(self._client.reload())
+        refuse_pending_restore(table.active)
+        pending = pending_cleans(table.active)
+        for plan in pending:
+            self._check(table, plan)
+        for plan in pending:
+            self._carry_out(plan)
+        table = table.again()
+        plan = choose(table)
+        if not len(plan):
+            return
+        with self._generator.reserve() as slot:
+            config = current_config(self._storage, table.config)
+            active = ActiveTimeline.load(self._storage, config.layout)
+            refuse_pending_restore(active)
+            if set(active.timeline) != set(table.active.timeline):
+                plan = choose(PinnedTable(self._storage, config, active))
+                if not len(plan):
+                    return
+            plan = after_last_clean(plan, active, self._opts)
+            instant = slot.take(newest(active))
+            active.create_requested(Action.CLEAN, instant, plan.encode(config.version, self._storage.uri()))
+        self._carry_out(plan.scheduled(instant))
+
     # --- steps -------------------------------------------------------------------------------------------------------
 
     def _roll_back_failed(self, table: PinnedTable) -> None:
@@ -158,6 +197,8 @@ class Cleaner:
         view = FileSystemView.load(table, partitions=sorted(plan.names_by_partition()))
         latest = view.latest_slices()
         wanted = files_of(latest.filter(pa.array(holding(latest, names))))["name"]
+        if plan.orphans:  # readers may take them for the table's, which is what is wrong with them
+            wanted = wanted.slice(0, 0)
         saved = [names.filter(pc.is_in(names, value_set=kept)) for kept in read_savepoints(table.active).values()]
         needed = wanted.filter(pc.is_in(wanted, value_set=names)).to_pylist() + [
             n for s in saved for n in s.to_pylist()

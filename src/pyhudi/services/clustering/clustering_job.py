@@ -17,7 +17,7 @@ from pyhudi.errors import TransactionError, UnsupportedTableError
 from pyhudi.format.file_names import instant_of
 from pyhudi.index.consistent_hashing import HashingMetadata, known_partitions, load_metadata, mark_completed, store
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
-from pyhudi.read.execute.merged_reader import slice_context
+from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.schema.table_types import as_nullable
@@ -46,6 +46,7 @@ from pyhudi.write.write_status import Stat
 
 if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable
+    from pyhudi.table.schema_history import ColumnNamesByInstant
 
 OPERATION = "CLUSTER"
 """The operation of clusterings as commit metadata names it."""
@@ -141,14 +142,16 @@ class ClusteringJob:
         assert plan.instant is not None
         opts = Options.parse({k: v for k, v in opts.items() if k != options.PARTIAL_UPDATE_SCHEMA.key})
         single = is_single_file(plan.strategy) or is_resizing(plan.strategy)
-        stored, own = stored_columns(table, "cluster")
+        stored, own = stored_columns(table, "cluster", None)
+        names = column_names(table, as_nullable(stored))
+        _check_columns_kept(plan.instant, names)
         order = RowOrder.of(own, plan.sort_columns, opts)
         merging = with_delete_marker(table.config.merging, opts)
         context = write_context(table.storage, table.config, merging, opts, Operation.BULK_INSERT, plan.instant, own)
         attempt = secrets.randbits(31) if attempt is None else attempt
         size = _ENDLESS if single else opts.get_typed(options.CLUSTERING_TARGET_FILE_BYTES)
-        context = replace(context, max_file_size=size, attempt=f"{attempt:x}", logs=None)
-        reading = slice_context(table, as_nullable(stored), opts=opts)
+        context = replace(context, max_file_size=size, attempt=f"{attempt:x}", logs=None, names_at=names)
+        reading = slice_context(table, as_nullable(stored), names=names, opts=opts)
         reading = replace(reading, columns=tuple(copied_columns(context)))
         slices, units = _units(table, plan, size, split=not order)
         buckets: Mapping[str, HashingMetadata] = {}
@@ -178,6 +181,16 @@ class ClusteringJob:
         return CommitMetadata(OPERATION, stats, {"schema": self.schema_text}, replaced=self.replaced)
 
 
+def _check_columns_kept(instant: str, names: ColumnNamesByInstant | None) -> None:
+    """Refuse a plan that was made before columns were renamed or retyped: its instant is in the names of the new files,
+    which readers would take for files of the schema before."""
+    if names is not None and names.history.versions[-1].version_id > int(instant or "9" * 17):
+        raise TransactionError(
+            f"the table's columns have been altered since clustering {instant} was planned; roll the plan back "
+            f"(HudiTable.services.rollback({instant!r})) and plan another one"
+        )
+
+
 def check_clusterable(table: PinnedTable, opts: Options, strategy: str, sort_columns: Sequence[str]) -> None:
     """Refuse what cannot be clustered, before there is a plan.
 
@@ -205,7 +218,7 @@ def check_clusterable(table: PinnedTable, opts: Options, strategy: str, sort_col
             f"the table {table.config.name!r} has the bucket index ({evidence}): a file's name says which keys it "
             f"holds, so rows cannot be moved to any other files; {cure}"
         )
-    RowOrder.of(stored_columns(table, "cluster")[1], sort_columns, opts)
+    RowOrder.of(stored_columns(table, "cluster", None)[1], sort_columns, opts)
 
 
 def _units(table: PinnedTable, plan: ClusteringPlan, target: int, *, split: bool) -> tuple[pa.Table, tuple[Unit, ...]]:

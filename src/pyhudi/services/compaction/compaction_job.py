@@ -13,7 +13,7 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext
-from pyhudi.read.execute.merged_reader import slice_context
+from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import remove_meta_columns
@@ -63,8 +63,9 @@ class CompactionJob:
         assert plan.instant is not None
         # the options may be those of the write before it
         opts = Options.parse({k: v for k, v in opts.items() if k != options.PARTIAL_UPDATE_SCHEMA.key})
-        stored, own = stored_columns(table, "compact")
-        reading = slice_context(table, stored, opts=opts)
+        stored, own = stored_columns(table, "compact", plan.instant)
+        names = column_names(table, stored, plan.instant or None)
+        reading = slice_context(table, stored, names=names, opts=opts)
         budget = opts.get_typed(options.COMPACTION_MEMORY)
         if budget is not None:
             reading = replace(reading, budget=budget)
@@ -112,21 +113,21 @@ def operation_type(*, is_log: bool) -> str:
     return "LOG_COMPACT" if is_log else "COMPACT"
 
 
-def stored_columns(table: PinnedTable, purpose: str) -> tuple[pa.Schema, pa.Schema]:
+def stored_columns(table: PinnedTable, purpose: str, instant: str | None) -> tuple[pa.Schema, pa.Schema]:
     """The columns that files store, with and without meta columns; ``purpose`` is the verb for what is done with them.
 
+    Files are of the schema that was in force at the ``instant`` in their names, where the table keeps a history of its
+    schemas; else they have the columns that the table has now.
+
     Raises:
-        UnsupportedTableError: the table has no columns yet, or keeps a history of its schemas.
+        UnsupportedTableError: the table has no columns yet.
     """
     found = table_schema(table)
+    if found is not None and found.has_history and instant:
+        found = table_schema(table, instant)
     if found is None:
         raise UnsupportedTableError(
             f"the table at {table.storage.root} has no schema yet, so there is nothing to {purpose}"
-        )
-    if found.has_history:
-        raise UnsupportedTableError(
-            f"the table keeps a history of its schemas (schema-on-read evolution), which to {purpose} it would have to "
-            f"go on with; that is not supported yet. Apache Hudi can {purpose} it"
         )
     config = table.config
     dropped = {f.name for f in config.partition_fields} if config.drop_partition_columns else set()

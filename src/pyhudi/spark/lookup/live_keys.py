@@ -18,7 +18,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, open_slice, read_slice
-from pyhudi.read.execute.merged_reader import slice_context
+from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.spark.execution.driver_frames import small_frame
@@ -41,7 +41,7 @@ def live_rows(spark: SparkSession, lookup: KeyLookup, files: BaseFiles, schema: 
     found = table_schema(pinned)
     if found is None:
         raise UnsupportedTableError("the table has log files, but no columns are known of it")
-    context = slice_context(pinned, found.schema, opts=lookup.opts)
+    context = slice_context(pinned, found.schema, names=column_names(pinned, found.schema), opts=lookup.opts)
     names = [name for name in schema.names if name in found.schema.names]
     context = replace(context, columns=tuple(names))
     wanted = from_spark_json(schema.json())

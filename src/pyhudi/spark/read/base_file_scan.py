@@ -21,6 +21,8 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import InvalidText, ReadEngine
 from pyhudi.errors import ConfigError, QueryError
 from pyhudi.read.schema.file_schemas import FilePart, file_parts
+from pyhudi.schema.column_names import FileNames
+from pyhudi.schema.internal_schema import ELEMENT, VALUE
 from pyhudi.spark.execution.driver_frames import constant, union
 from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.partition_columns import PartitionColumns, partition_columns
@@ -151,7 +153,8 @@ class _PartReader:
         names = {c: part.names.get(c, c) for c in plan.schema.names}
         held = pa.schema([part.held.field(c).with_name(n) for c, n in names.items() if n is not None])
         self._as_named = held.names == plan.schema.names
-        self._changed = {f.name: c for f in plan.schema if (c := _changed(f, names[f.name], part.held)) is not None}
+        changed = {f.name: _changed(f, names[f.name], part.held, part.names) for f in plan.schema}
+        self._changed = {name: column for name, column in changed.items() if column is not None}
         self._held = spark_schema(held)
         self._files = FileReader(spark, self._held)
 
@@ -197,31 +200,48 @@ class _PartReader:
         return StructType([*fields, StructField(FILE_NUMBER, LongType())] if way.numbered else fields)
 
 
-def _changed(field: pa.Field, name: str | None, held: pa.Schema) -> Column | None:
+def _changed(field: pa.Field, name: str | None, held: pa.Schema, names: FileNames) -> Column | None:
     """Conversion of a column of the plan from that of the files; None if they are the same."""
     if name is None:
         return sf.lit(None).cast(_spark_type(field))
     kind = held.field(field.name).type
     if kind != field.type:
-        return _widened(sf.col(quoted_name(name)), kind, field)
+        return _widened(sf.col(quoted_name(name)), kind, field, field.name, names)
     return sf.col(quoted_name(name)) if name != field.name else None
 
 
-def _widened(column: Column, held: pa.DataType, field: pa.Field) -> Column:
-    """A column, or what is inside of one, with the type of the table."""
+def _widened(column: Column, held: pa.DataType, field: pa.Field, path: str, names: FileNames) -> Column:
+    """A column, or what is inside of one, with the type of the table and its names of fields."""
     wanted = field.type
-    if not _has_wider_floats(held, wanted):
+    renamed = any(other.startswith(f"{path}.") for other in names)
+    if not renamed and not _has_wider_floats(held, wanted):
         return column.cast(_spark_type(field))
     if pa.types.is_struct(wanted):
-        kinds = {held.field(i).name: held.field(i).type for i in range(held.num_fields)}
-        members = [wanted.field(i) for i in range(wanted.num_fields)]
-        found = [_widened(column.getField(m.name), kinds[m.name], m).alias(m.name) for m in members]
-        return sf.when(column.isNotNull(), sf.struct(*found))
+        return _struct(column, held, wanted, path, names)
     if pa.types.is_map(wanted):
-        return sf.transform_values(column, lambda _, value: _widened(value, held.item_type, wanted.item_field))
+        inside = f"{path}.{VALUE}"
+        return sf.transform_values(
+            column, lambda _, value: _widened(value, held.item_type, wanted.item_field, inside, names)
+        )
     if pa.types.is_list(wanted):
-        return sf.transform(column, lambda item: _widened(item, held.value_type, wanted.value_field))
+        inside = f"{path}.{ELEMENT}"
+        return sf.transform(column, lambda item: _widened(item, held.value_type, wanted.value_field, inside, names))
     return column.cast("string").cast(_spark_type(field))  # 0.1 stays 0.1, as the original widens
+
+
+def _struct(column: Column, held: pa.DataType, wanted: pa.DataType, path: str, names: FileNames) -> Column:
+    kinds = {held.field(i).name: held.field(i).type for i in range(held.num_fields)}
+    members = []
+    for i in range(wanted.num_fields):
+        field = wanted.field(i)
+        inside = f"{path}.{field.name}"
+        name = names.get(inside, field.name)
+        if name in kinds:
+            member = _widened(column.getField(name), kinds[name], field, inside, names)
+        else:
+            member = sf.lit(None).cast(_spark_type(field))
+        members.append(member.alias(field.name))
+    return sf.when(column.isNotNull(), sf.struct(*members))
 
 
 def _has_wider_floats(held: pa.DataType, wanted: pa.DataType) -> bool:

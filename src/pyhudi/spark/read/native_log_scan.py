@@ -80,7 +80,7 @@ def native_log_scan(spark: SparkSession, table: PinnedTable, plan: ScanPlan, set
 def _can_be_scanned(table: PinnedTable, plan: ScanPlan, context: SliceContext, settings: Options) -> bool:
     """True if all base files are Parquet of the table's own columns and types, and folders can tell what paths do."""
     base = plan.tasks.filter(pc.is_valid(plan.tasks["base_path"]))
-    if plan.commit_times is not None or plan.path_columns or context.constant_columns:
+    if plan.commit_times is not None or plan.path_columns or context.constant_columns or context.names_at is not None:
         return False
     if plan.bootstrapped()[0].tasks.num_rows:  # base files without the data columns
         return False

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import NotAHudiTableError, QueryError, UnsupportedTableError
 from pyhudi.spark.session_settings import is_connect
-from pyhudi.spark.sql import ddl, dml, index_commands, show_commands
+from pyhudi.spark.sql import alter_columns, ddl, dml, index_commands, show_commands
 from pyhudi.spark.sql.catalog import CatalogTable, find_table, others
 from pyhudi.spark.sql.passthrough_statements import empty_result, spark_sql
 from pyhudi.spark.sql.procedures import call
@@ -26,6 +26,7 @@ _ACTIONS: dict[type, Callable[[SparkSession, CatalogTable, Any], DataFrame | Non
     s.SetProperties: ddl.alter_properties,
     s.RenameTable: ddl.rename_table,
     s.AddColumns: ddl.add_columns,
+    s.AlterColumns: alter_columns.alter_columns,
     s.DropPartitions: ddl.drop_partitions,
     s.Truncate: ddl.truncate,
     s.Show: show_commands.show,
@@ -86,8 +87,8 @@ def _run_on(spark: SparkSession, table: CatalogTable, statement: Any) -> DataFra
             pass  # every query looks at the table anew
         case s.UnsupportedAlter():
             raise UnsupportedTableError(
-                f"ALTER TABLE {table.sql} {statement.what} … cannot be done: columns are renamed, dropped, moved and "
-                "retyped by schema-on-read evolution, which is not written; add columns, or write a new table"
+                f"ALTER TABLE {table.sql} {statement.what} … cannot be done; columns can be added, renamed, dropped, "
+                "moved, commented and given wider types one by one, and partitions dropped"
             )
         case _:
             found = _ACTIONS[type(statement)](spark, table, statement)

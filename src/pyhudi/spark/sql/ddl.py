@@ -250,16 +250,10 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
     """Run ALTER TABLE … ADD COLUMNS: a commit without rows that knows the columns.
 
     Raises:
-        UnsupportedTableError: a column is to stand at some place, or to be not null.
+        UnsupportedTableError: a column is to be not null.
         SchemaMismatchError: there is such a column already.
     """
-    try:
-        added = spark.createDataFrame([], statement.columns).schema
-    except Exception as error:
-        raise UnsupportedTableError(
-            f"ADD COLUMNS ({statement.columns}) cannot be done: columns are added behind the others, by name, type and "
-            "comment alone; FIRST, AFTER and nested columns need schema-on-read evolution, which is not written"
-        ) from error
+    added = spark.createDataFrame([], statement.columns).schema
     schema = own_schema(table)
     known = {field.name.lower() for field in schema.fields}
     for field in added.fields:

@@ -12,10 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.config import Options, options
 from pyhudi.config.enums import IndexType, Operation
 from pyhudi.config.misspelled_options import refuse_misspelt
-from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, TableExistsError, UnsupportedTableError
+from pyhudi.errors import ConfigError, InvalidOptionError, NotAHudiTableError, TableExistsError
 from pyhudi.index.bucket_index import Bucketing
 from pyhudi.keygen import KeySpec
-from pyhudi.read.schema.table_columns import TableSchema, table_schema
+from pyhudi.read.execute.merged_reader import column_names
+from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.spark_json import from_spark_json
@@ -290,12 +291,15 @@ def _prepare(
     if operation is Operation.BULK_INSERT:
         check_sort_columns(rows.schema, opts)
     check_partial(config, operation, opts, rows.columns)
-    table = _table_columns(client)
+    pinned = None if client is None else PinnedTable.of(client)
+    table = None if pinned is None else table_schema(pinned)
     incoming = from_spark_json(rows.schema.json())
     schema = write_schema(incoming, None if table is None else table.schema, config, opts, operation)
     planned_on = None if table is None else table.recorded
     bucketing = _bucketing(storage, client, config, opts)
     job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema, planned_on, bucketing)
+    if pinned is not None and table is not None and table.has_history:
+        job = replace(job, names_at=column_names(pinned, schema))
     if stored_keys:
         job = replace(job, df=keep_stored_keys(df), stored_keys=True)
     job.context("")  # refuses codecs and sizes that cannot be
@@ -313,13 +317,3 @@ def _bucketing(
         return found
     completed = [instant.requested for instant in client.active_timeline().timeline.completed()]
     return found.of_table(storage, completed)
-
-
-def _table_columns(client: TableMetaClient | None) -> TableSchema | None:
-    found = None if client is None else table_schema(PinnedTable.of(client))
-    if found is not None and found.has_history:
-        raise UnsupportedTableError(
-            "the table keeps a history of its schemas (schema-on-read evolution), which a write would have to go on "
-            "with; that is not supported yet. The table can be read"
-        )
-    return found

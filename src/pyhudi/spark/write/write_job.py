@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +27,7 @@ from pyhudi.table.config.merge_settings import MergeSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.schema_history import ColumnNamesByInstant
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.active_timeline import ActiveTimeline
 from pyhudi.timeline.commit_metadata import WRITE_STAT_SCHEMA, CommitMetadata
@@ -70,7 +71,8 @@ class WriteJob:
     they were recorded then (Avro JSON). ``bucketing`` distributes rows over buckets (None: with another index).
     ``changes``: the rows are changes of rows that were read. ``extra`` is kept in the commit's extra metadata.
     ``stored_keys``: rows have the keys that they were read with (`pyhudi.spark.write.stored_keys`).
-    ``instant``: the requested time of a write that always has the same (None: a new one).
+    ``instant``: the requested time of a write that always has the same (None: a new one). ``names_at``: the names of
+    columns in older files (None: the table keeps no history of its schemas).
     """
 
     df: DataFrame
@@ -88,6 +90,7 @@ class WriteJob:
     extra: Mapping[str, str] = field(default_factory=dict)
     stored_keys: bool = False
     instant: str | None = None
+    names_at: ColumnNamesByInstant | None = None
 
     @property
     def action(self) -> str:
@@ -105,7 +108,8 @@ class WriteJob:
 
     def context(self, instant: str) -> WriteContext:
         """Return the context of the tasks."""
-        return write_context(self.storage, self.config, self.merging, self.opts, self.operation, instant, self.schema)
+        found = write_context(self.storage, self.config, self.merging, self.opts, self.operation, instant, self.schema)
+        return replace(found, names_at=self.names_at)
 
     def metadata(self, stats: pa.Table, replaced: pa.Table | None = None) -> CommitMetadata:
         """Return the metadata of the commit."""

@@ -84,7 +84,8 @@ def _base_of(reading: SliceContext, file_slice: FileSlice) -> Iterator[BaseReade
     if file_slice.base_path is None:
         yield None
         return
-    with open_base(reading.storage, file_slice.base_path, reading.invalid_text) as base:
+    names = reading.names(file_slice.base_instant)
+    with open_base(reading.storage, file_slice.base_path, reading.invalid_text, names) as base:
         yield base
 
 

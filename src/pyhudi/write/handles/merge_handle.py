@@ -60,7 +60,8 @@ class MergeHandle:
         assert key.base_path is not None
         started = time.monotonic()
         self._updates = self._deletes = self._inserts = 0
-        with open_base(self._context.storage, key.base_path, self._context.invalid_text) as base:
+        names = self._context.file_names(key.base_path)
+        with open_base(self._context.storage, key.base_path, self._context.invalid_text, names) as base:
             repeating = self._kept_as_dictionaries(base)
             self._schema = pa.schema([f.with_type(_TEXTS) if f.name in repeating else f for f in self._plain])
             output = BaseFileOutput(

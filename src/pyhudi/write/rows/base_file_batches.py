@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.format.base_file import orc, parquet
 from pyhudi.format.base_file.base_file_footer import Footer
 from pyhudi.merge.skeleton_file import SkeletonFile, open_skeleton
+from pyhudi.schema.column_names import FileNames, file_columns, with_table_names
 from pyhudi.storage import Storage
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton
 
@@ -101,9 +102,50 @@ class SkeletonReader(BaseReader):
             skipped -= batch.num_rows
 
 
+class RenamedReader(BaseReader):
+    """An open base file that has other names for columns, or for fields inside of them, than the table has now."""
+
+    def __init__(self, reader: BaseReader, names: FileNames) -> None:
+        self._reader, self._names = reader, names
+
+    def footer(self) -> Footer:
+        return self._reader.footer()
+
+    def schema(self) -> pa.Schema:
+        """The columns under the names that the file has for them."""
+        return self._reader.schema()
+
+    def repeating(self) -> frozenset[str]:
+        return frozenset()
+
+    def batches(self, schema: pa.Schema, dictionaries: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+        assert not dictionaries
+        return self._named(schema, self._reader.batches)
+
+    def last(self, schema: pa.Schema, count: int) -> Iterator[pa.RecordBatch]:
+        return self._named(schema, lambda stored: self._reader.last(stored, count))
+
+    def _named(
+        self, schema: pa.Schema, read: Callable[[pa.Schema], Iterator[pa.RecordBatch]]
+    ) -> Iterator[pa.RecordBatch]:
+        inside = file_columns(schema, self._names)
+        stored = pa.schema([schema.field(name).with_name(there) for there, name in inside.items()])
+        for batch in read(stored):
+            yield with_table_names(batch, inside, self._names)
+
+
 @contextmanager
-def open_base(storage: Storage, path: str, invalid_text: InvalidText = InvalidText.FAIL) -> Iterator[BaseReader]:
-    """Open a base file of either format. ``invalid_text``: what becomes of text that is not UTF-8."""
+def open_base(
+    storage: Storage, path: str, invalid_text: InvalidText = InvalidText.FAIL, names: FileNames | None = None
+) -> Iterator[BaseReader]:
+    """Open a base file of either format. ``invalid_text``: what becomes of text that is not UTF-8. ``names``: those of
+    columns that the file has other names for."""
+    with _opened(storage, path, invalid_text) as reader:
+        yield RenamedReader(reader, names) if names else reader
+
+
+@contextmanager
+def _opened(storage: Storage, path: str, invalid_text: InvalidText) -> Iterator[BaseReader]:
     if is_skeleton(path):
         with open_skeleton(storage, path, invalid_text) as file:
             yield SkeletonReader(file)

@@ -16,7 +16,7 @@ from pyhudi.index.record_index_values import group_count
 from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.metadata.file_groups.delta_files import GroupSlice
 from pyhudi.metadata.metadata_layout import file_group_ids
-from pyhudi.read.execute.merged_reader import slice_context
+from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.spark.indexes.record_index.record_index_keys import file_keys, slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_update import numbered
@@ -163,7 +163,7 @@ def _keys(
         found = table_schema(table)
         if found is None:
             raise UnsupportedTableError("the table has log files, but no columns are known of it")
-        context = slice_context(table, found.schema, opts=opts)
+        context = slice_context(table, found.schema, names=column_names(table, found.schema), opts=opts)
         rows = slices.append_column("number", files["number"]).filter(logged).to_pylist()
         parts.append(slice_keys(spark, context, [(FileSlice.of(row), row["number"]) for row in rows], groups, tasks))
     return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])

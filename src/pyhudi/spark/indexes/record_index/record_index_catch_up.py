@@ -20,7 +20,7 @@ from pyhudi.merge.logs.valid_log_blocks import Committed
 from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.metadata_layout import metadata_timeline
-from pyhudi.read.execute.merged_reader import slice_context
+from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.record_index.record_index_keys import slice_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_reader import is_partitioned
@@ -76,7 +76,8 @@ def catch_up_delta(
     partitions = sorted({one.partition for one in before})
     tasks = task_count(len(groups), spark)
     table = PinnedTable.of(client)
-    context = slice_context(table, schema_after(table, metadata), opts=opts)
+    schema = schema_after(table, metadata)
+    context = slice_context(table, schema, names=column_names(table, schema), opts=opts)
     there = [(one, number) for number, one in enumerate(after)]
     keys = slice_keys(spark, _with_own(context, instant), there, groups, tasks)
     if before:

@@ -14,7 +14,7 @@ from pyhudi.merge.file_group_reader import FileSlice
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.hfile_sources import NO_CACHE, StorageRanges
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX, decode, record_schema
-from pyhudi.read.execute.merged_reader import slice_context
+from pyhudi.read.execute.merged_reader import column_names, slice_context
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.schema.meta_fields import RECORD_KEY
 from pyhudi.spark.execution.group_runs import by_group
@@ -43,7 +43,7 @@ def count_duplicate_keys(first: InitialKeys, stats: Sequence[Mapping[str, Any]],
     if not changed.num_rows or found is None:
         return 0
     left = pa.concat_arrays([_places(changed), _places(gone)])
-    context = slice_context(table, found.schema, opts=first.opts)
+    context = slice_context(table, found.schema, names=column_names(table, found.schema), opts=first.opts)
     there = [(FileSlice.of(row), number) for number, row in enumerate(changed.to_pylist())]
     tasks = task_count(len(first.groups), first.spark)
     keys = slice_keys(first.spark, context, there, first.groups, tasks)

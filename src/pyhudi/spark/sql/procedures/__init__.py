@@ -54,7 +54,6 @@ _USE_INSTEAD = {
     "show_audit_lock_status": _AUDIT,
     "validate_audit_lock": _AUDIT,
     "cleanup_audit_lock": _AUDIT,
-    "repair_deduplicate": "an upsert of the rows that are to stay, or DELETE, takes rows out that are there twice",
 }
 """Procedures that are refused, and what to use."""
 

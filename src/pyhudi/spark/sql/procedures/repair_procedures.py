@@ -6,10 +6,12 @@ from pyspark.sql import SparkSession
 
 from pyhudi.config import Options
 from pyhudi.services.repair.clean_files_repair import repair_clean_files
+from pyhudi.services.repair.deduplication import DedupeType
 from pyhudi.services.repair.partition_metadata_migration import migrate_partition_metadata
 from pyhudi.services.repair.partition_metadata_repair import repair_partition_metadata
 from pyhudi.services.repair.properties_repair import repair_properties
 from pyhudi.spark.read.load_table import session_settings
+from pyhudi.spark.services.spark_deduplication import deduplicate
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.storage import open_storage
@@ -60,9 +62,21 @@ def repair_overwrite_hoodie_props(spark: SparkSession, arguments: Arguments) -> 
     ]
 
 
+def repair_deduplicate(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Take rows out of a partition that are there more than once; a ``dry_run`` writes what would stay to
+    ``repaired_output_path``."""
+    kind = DedupeType.of(str(arguments.text("dedupe_type")))
+    partition, output = (str(arguments.text(n)) for n in ("duplicated_partition_path", "repaired_output_path"))
+    dry_run = arguments.flag("dry_run")
+    client, opts = arguments.opened(spark)
+    deduplicate(spark, client, opts, partition, kind, dry_run=dry_run, output=output if dry_run else None)
+    return [(f"Deduplicated files placed in: {output if dry_run else partition}.",)]
+
+
 PROCEDURES: dict[str, Procedure] = {
     "repair_add_partition_meta": repair_add_partition_meta,
     "repair_migrate_partition_meta": repair_migrate_partition_meta,
     "repair_corrupted_clean_files": repair_corrupted_clean_files,
     "repair_overwrite_hoodie_props": repair_overwrite_hoodie_props,
+    "repair_deduplicate": repair_deduplicate,
 }

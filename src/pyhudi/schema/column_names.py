@@ -1,0 +1,128 @@
+"""Names of columns in files that were written before columns were renamed, or dropped and added anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from pyhudi.schema.internal_schema import ELEMENT, VALUE, InternalSchema
+from pyhudi.schema.table_types import is_list
+
+FileNames: TypeAlias = Mapping[str, str | None]
+"""Names in a file, by the dotted path that a column, or a field inside a column, has in the table.
+
+A name is the last part of the path in the file; None where the file has something else by that name. Paths whose name
+is the same in the file are left out.
+"""
+
+
+def names_between(written: InternalSchema, wanted: InternalSchema, columns: pa.Schema | None = None) -> FileNames:
+    """Return the names that a file of the version ``written`` has for the columns of the version ``wanted``.
+
+    ``columns`` may have columns that no version knows yet, which no file holds.
+    """
+    there = {id_: path for path, id_ in written.paths().items()}
+    taken = set(there.values())
+    found: dict[str, str | None] = {}
+    for path, id_ in wanted.paths().items():
+        old = there.get(id_)
+        name = None if old is None else old.rpartition(".")[2]
+        if name is None:
+            if _in_file(path, found, taken):
+                found[path] = None
+        elif name != path.rpartition(".")[2]:
+            found[path] = name
+    own = {field.name for field in wanted.fields}
+    for name in columns.names if columns is not None else ():
+        if name not in own and name in taken:
+            found[name] = None
+    return found
+
+
+def _in_file(path: str, names: Mapping[str, str | None], taken: set[str]) -> bool:
+    """True if a file has something by the name of a column that it lacks, in the struct where the column belongs."""
+    parts = path.split(".")
+    inside: list[str] = []
+    for depth in range(1, len(parts)):
+        name = names.get(".".join(parts[:depth]), parts[depth - 1])
+        if name is None:
+            return False
+        inside.append(name)
+    return ".".join([*inside, parts[-1]]) in taken
+
+
+def file_columns(schema: pa.Schema, names: FileNames) -> dict[str, str]:
+    """Return name in a file → column of the schema, for those that a file with such names can have."""
+    return {there: name for name in schema.names if (there := names.get(name, name)) is not None}
+
+
+def with_table_names(batch: pa.RecordBatch, inside: Mapping[str, str], names: FileNames) -> pa.RecordBatch:
+    """Return the rows of a file with the table's names for columns and for fields inside of them.
+
+    ``inside`` are the columns as `file_columns` gives them.
+    """
+    columns = [inside[name] for name in batch.schema.names]
+    nested = nested_columns(names)
+    if nested:
+        arrays = [
+            _renamed(array, name, names) if name in nested else array
+            for name, array in zip(columns, batch.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=columns)
+    return batch if columns == batch.schema.names else batch.rename_columns(columns)
+
+
+def nested_columns(names: FileNames) -> frozenset[str]:
+    """Return the top-level columns inside of which fields have other names in a file."""
+    return frozenset(path.split(".")[0] for path in names if "." in path)
+
+
+def _renamed(array: pa.Array, path: str, names: FileNames) -> pa.Array:
+    """The values of a column with the table's names for the fields inside."""
+    kind = array.type
+    if not any(other.startswith(f"{path}.") for other in names):
+        return array
+    if pa.types.is_struct(kind):
+        return _renamed_struct(array, path, names)
+    if pa.types.is_map(kind):
+        items = _renamed(array.items, f"{path}.{VALUE}", names)
+        made = pa.map_(kind.key_type, kind.item_field.with_type(items.type))
+        return _with_children(made, array, [_entries(array.keys, items, made)])
+    if is_list(kind):
+        values = _renamed(array.values, f"{path}.{ELEMENT}", names)
+        return _with_children(pa.list_(kind.value_field.with_type(values.type)), array, [values])
+    return array
+
+
+def _renamed_struct(array: pa.StructArray, path: str, names: FileNames) -> pa.Array:
+    by_file = {
+        name: other.rpartition(".")[2]
+        for other, name in names.items()
+        if name is not None and other.rpartition(".")[0] == path
+    }
+    fields, children = [], []
+    for i in range(array.type.num_fields):
+        field = array.type.field(i)
+        name = by_file.get(field.name)
+        if name is None:
+            if f"{path}.{field.name}" in names:
+                continue
+            name = field.name
+        child = _renamed(array.field(i), f"{path}.{name}", names)
+        fields.append(field.with_name(name).with_type(child.type))
+        children.append(child)
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+def _entries(keys: pa.Array, items: pa.Array, kind: pa.MapType) -> pa.Array:
+    return pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])
+
+
+def _with_children(kind: pa.DataType, array: pa.Array, children: list[pa.Array]) -> pa.Array:
+    """A list or map of the same shape as another one, over other values."""
+    return pa.Array.from_buffers(
+        kind, len(array), array.buffers()[:2], array.null_count, array.offset, children=children
+    )

@@ -1,0 +1,324 @@
+"""Internal schemas: the columns of a table with an id each, which stays when a column is renamed, moved or retyped.
+
+Apache Hudi keeps them as JSON (`org.apache.hudi.internal.schema.utils.SerDeHelper`): in the commit metadata under
+``latest_schema``, and all versions together in the files of ``.hoodie/.schema``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from pyhudi.errors import SchemaError
+from pyhudi.schema.table_types import COMMENT, LIST_ITEM, is_list
+
+_DECIMAL = re.compile(r"decimal(?:_bytes|_fixed)?\((\d+),\s*(\d+)\)(?:\[\d+\])?")
+_FIXED = re.compile(r"fixed\[\d+\]")
+_PRIMITIVES: dict[pa.DataType, str] = {
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    pa.time32("ms"): "time-millis",
+    pa.time64("us"): "time",
+    pa.timestamp("ms", "UTC"): "timestamp-millis",
+    pa.timestamp("us", "UTC"): "timestamp",
+    pa.timestamp("ms"): "local-timestamp-millis",
+    pa.timestamp("us"): "local-timestamp-micros",
+}
+_FROM_TEXT = {text: kind for kind, text in _PRIMITIVES.items()} | {"uuid": pa.string()}
+
+ELEMENT, KEY, VALUE = "element", "key", "value"
+"""Names of what is inside arrays and maps in dotted paths of columns (``InternalSchema`` in Apache Hudi)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A struct."""
+
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A list, whose elements have an id."""
+
+    element_id: int
+    element: Type
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A map, whose keys and values have an id each."""
+
+    key_id: int
+    value_id: int
+    key: Type
+    value: Type
+    optional: bool
+
+
+Type: TypeAlias = "str | Record | Array | Map"
+"""A primitive type is its text, such as ``long`` or ``decimal(10, 2)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column, or a field of a struct."""
+
+    id: int
+    name: str
+    type: Type
+    optional: bool = True
+    doc: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InternalSchema:
+    """One version of a table's columns, meta columns included.
+
+    ``version_id`` is the instant from which it is in force (0: from the beginning), ``max_column_id`` the greatest id
+    that was ever given to a column, so that no id is given twice.
+    """
+
+    version_id: int
+    max_column_id: int
+    fields: tuple[Field, ...]
+
+    @classmethod
+    def of(cls, schema: pa.Schema, version_id: int = 0) -> InternalSchema:
+        """Give ids to the columns of a schema, as Apache Hudi does when a table's history begins."""
+        ids = _Ids(-1)
+        record = ids.record(_NOTHING, list(schema))
+        return cls(version_id, ids.last, record.fields)
+
+    def evolved(self, schema: pa.Schema, version_id: int) -> InternalSchema:
+        """Return the version in which the columns are those of ``schema``: the same one where nothing has changed.
+
+        Columns, and fields inside columns, keep their ids by name; new ones get new ids.
+        """
+        ids = _Ids(self.max_column_id)
+        fields = ids.record(Record(self.fields), list(schema)).fields
+        return self if fields == self.fields else InternalSchema(version_id, ids.last, fields)
+
+    def paths(self) -> dict[str, int]:
+        """Return the id of each column by its dotted path (`ELEMENT`, `KEY` and `VALUE` inside arrays and maps)."""
+        return dict(_paths("", Record(self.fields)))
+
+    def field_at(self, path: str) -> Field | None:
+        """Return the column, or the field of a struct, at a dotted path; None if there is none."""
+        fields, found = self.fields, None
+        for name in path.split("."):
+            found = next((field for field in fields if field.name == name), None)
+            if found is None:
+                return None
+            fields = found.type.fields if isinstance(found.type, Record) else ()
+        return found
+
+    def to_arrow(self) -> pa.Schema:
+        """Return the columns as a table schema.
+
+        Raises:
+            SchemaError: a type is none of a table's.
+        """
+        return pa.schema([_to_field(field) for field in self.fields])
+
+    def to_json(self) -> str:
+        """Return the text under ``latest_schema`` in commit metadata."""
+        return json.dumps(
+            {
+                "max_column_id": self.max_column_id,
+                "version_id": self.version_id,
+                **_type_to_json(Record(self.fields)),
+            },
+            separators=(",", ":"),
+            ensure_ascii=False,
+        )
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> InternalSchema:
+        """Read a parsed version.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is none.
+        """
+        record = _type_from_json(value)
+        if not isinstance(record, Record):
+            raise ValueError("the schema is no record")
+        known = [id_ for _, id_ in _paths("", record)]
+        most = int(value["max_column_id"]) if "max_column_id" in value else max(known, default=-1)
+        return cls(int(value["version_id"]), most, record.fields)
+
+
+_NOTHING = Record(())
+
+
+class _Ids:
+    """Types with the ids of earlier ones where names are the same, and new ids elsewhere.
+
+    The fields of a struct get their ids before what is inside of them, as in Apache Hudi.
+    """
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+
+    def _next(self) -> int:
+        self.last += 1
+        return self.last
+
+    def record(self, before: Type, fields: list[pa.Field]) -> Record:
+        old = {field.name: field for field in before.fields} if isinstance(before, Record) else {}
+        ids = [old[field.name].id if field.name in old else self._next() for field in fields]
+        return Record(
+            tuple(
+                Field(id_, f.name, self._type(old[f.name].type if f.name in old else "", f.type), f.nullable, _doc(f))
+                for id_, f in zip(ids, fields, strict=True)
+            )
+        )
+
+    def _type(self, before: Type, kind: pa.DataType) -> Type:
+        if pa.types.is_struct(kind):
+            return self.record(before, [kind.field(i) for i in range(kind.num_fields)])
+        if pa.types.is_map(kind):
+            old_map = before if isinstance(before, Map) else None
+            key_id = self._next() if old_map is None else old_map.key_id
+            value_id = self._next() if old_map is None else old_map.value_id
+            inside = self._type("" if old_map is None else old_map.value, kind.item_type)
+            return Map(key_id, value_id, "string", inside, kind.item_field.nullable)
+        if is_list(kind):
+            old = before if isinstance(before, Array) else None
+            element_id = self._next() if old is None else old.element_id
+            inside = self._type("" if old is None else old.element, kind.value_type)
+            return Array(element_id, inside, kind.value_field.nullable)
+        same = isinstance(before, str) and before and primitive_to_arrow(before) == kind
+        return before if same else primitive_text(kind)
+
+
+def primitive_text(kind: pa.DataType) -> str:
+    """Return the text of a primitive type of a table."""
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision}, {kind.scale})"
+    return _PRIMITIVES[kind]
+
+
+def primitive_to_arrow(text: str) -> pa.DataType:
+    """Return the type that a text names.
+
+    Raises:
+        SchemaError: there is no such type.
+    """
+    if (decimal := _DECIMAL.fullmatch(text)) is not None:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    if _FIXED.fullmatch(text):
+        return pa.binary()
+    if text not in _FROM_TEXT:
+        raise SchemaError(f"the history of the table's schemas has an unknown type {text!r}")
+    return _FROM_TEXT[text]
+
+
+def type_to_arrow(kind: Type) -> pa.DataType:
+    """Return the table's type for a type of an internal schema."""
+    match kind:
+        case str():
+            return primitive_to_arrow(kind)
+        case Record():
+            return pa.struct([_to_field(field) for field in kind.fields])
+        case Array():
+            return pa.list_(pa.field(LIST_ITEM, type_to_arrow(kind.element), kind.optional))
+        case Map():
+            return pa.map_(pa.string(), pa.field("value", type_to_arrow(kind.value), kind.optional))
+
+
+def _to_field(field: Field) -> pa.Field:
+    metadata = {COMMENT: field.doc.encode()} if field.doc else None
+    return pa.field(field.name, type_to_arrow(field.type), field.optional, metadata)
+
+
+def _doc(field: pa.Field) -> str | None:
+    text = (field.metadata or {}).get(COMMENT)
+    if text is not None:
+        return str(text.decode())
+    return "" if field.name.startswith("_hoodie_") else None
+
+
+def _paths(prefix: str, kind: Type) -> Iterator[tuple[str, int]]:
+    inside: Iterable[tuple[str, int, Type]] = ()
+    match kind:
+        case Record():
+            inside = ((field.name, field.id, field.type) for field in kind.fields)
+        case Array():
+            inside = ((ELEMENT, kind.element_id, kind.element),)
+        case Map():
+            inside = ((KEY, kind.key_id, kind.key), (VALUE, kind.value_id, kind.value))
+    for name, id_, type_ in inside:
+        path = f"{prefix}.{name}" if prefix else name
+        yield path, id_
+        yield from _paths(path, type_)
+
+
+def _type_to_json(kind: Type) -> Any:
+    match kind:
+        case str():
+            return kind
+        case Record():
+            return {"type": "record", "fields": [_field_to_json(field) for field in kind.fields]}
+        case Array():
+            return {
+                "type": "array",
+                "element_id": kind.element_id,
+                "element": _type_to_json(kind.element),
+                "element_optional": kind.optional,
+            }
+        case Map():
+            return {
+                "type": "map",
+                "key_id": kind.key_id,
+                "key": _type_to_json(kind.key),
+                "value_id": kind.value_id,
+                "value": _type_to_json(kind.value),
+                "value_optional": kind.optional,
+            }
+
+
+def _field_to_json(field: Field) -> dict[str, Any]:
+    value = {"id": field.id, "name": field.name, "optional": field.optional, "type": _type_to_json(field.type)}
+    return value if field.doc is None else {**value, "doc": field.doc}
+
+
+def _type_from_json(value: Any) -> Type:
+    if isinstance(value, str):
+        return value.lower()
+    match value["type"]:
+        case "record":
+            return Record(tuple(map(_field_from_json, value["fields"])))
+        case "array":
+            return Array(
+                int(value["element_id"]), _type_from_json(value["element"]), bool(value.get("element_optional", True))
+            )
+        case "map":
+            key, inside = _type_from_json(value["key"]), _type_from_json(value["value"])
+            optional = bool(value.get("value_optional", True))
+            return Map(int(value["key_id"]), int(value["value_id"]), key, inside, optional)
+        case other:
+            raise ValueError(f"the type {other!r} is none of a schema's")
+
+
+def _field_from_json(value: dict[str, Any]) -> Field:
+    return Field(
+        int(value["id"]), str(value["name"]), _type_from_json(value["type"]), bool(value["optional"]), value.get("doc")
+    )
+
+
+def with_version(schema: InternalSchema, version_id: int) -> InternalSchema:
+    """Return the same columns as another version."""
+    return replace(schema, version_id=version_id)

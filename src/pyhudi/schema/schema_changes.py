@@ -1,0 +1,287 @@
+"""Changes of a table's columns by name: add, drop, rename, move, retype, comment (schema-on-read evolution).
+
+The rules are those of Apache Hudi's ``ALTER TABLE`` (`org.apache.hudi.internal.schema.action.TableChanges`), but that a
+type whose values would not all survive is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.errors import SchemaError, SchemaMismatchError
+from pyhudi.schema.internal_schema import (
+    ELEMENT,
+    KEY,
+    VALUE,
+    Array,
+    Field,
+    InternalSchema,
+    Map,
+    Record,
+    Type,
+    primitive_text,
+    primitive_to_arrow,
+)
+from pyhudi.schema.spark_json import from_spark_json
+from pyhudi.schema.table_types import nullable_type, table_type
+
+_DIGITS = {"int": 10, "long": 19}
+_WIDER = {
+    "int": {"long", "double", "string"},
+    "long": {"string"},
+    "float": {"double", "string"},
+    "double": {"string"},
+    "date": {"string"},
+}
+_SQL_NAMES = {
+    "bool": "boolean",
+    "integer": "int",
+    "bigint": "long",
+    "real": "float",
+    "text": "string",
+    "bytes": "binary",
+    "timestamp_ltz": "timestamp",
+    "timestamp_ntz": "local-timestamp-micros",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place among the fields of a struct: the first one, or before or after another field."""
+
+    first: bool = False
+    after: str | None = None
+    before: str | None = None
+
+    def place(self, fields: tuple[Field, ...], moved: Field, parent: str) -> tuple[Field, ...]:
+        """Return the fields with one of them (or a new one) at this place.
+
+        Raises:
+            SchemaMismatchError: there is no such field to be before or after.
+        """
+        others = [field for field in fields if field.id != moved.id]
+        if self.first:
+            return (moved, *others)
+        beside = self.after if self.after is not None else self.before
+        names = [field.name for field in others]
+        if beside is None:
+            return (*others, moved)
+        if beside not in names:
+            raise SchemaMismatchError(
+                f"column {_joined(parent, moved.name)!r} cannot be placed beside {beside!r}: there is no such column "
+                f"in {parent or 'the table'}; it has {', '.join(names)}"
+            )
+        at = names.index(beside) + (self.after is not None)
+        return (*others[:at], moved, *others[at:])
+
+
+LAST = Position()
+
+
+def as_table_type(kind: object) -> pa.DataType:
+    """Return the type of a column that is given as an Arrow type, a type of PySpark or a text such as ``bigint``.
+
+    Raises:
+        SchemaError: no table can have such a type.
+    """
+    if isinstance(kind, pa.DataType):
+        return nullable_type(table_type(kind))
+    if isinstance(kind, str):
+        text = kind.strip().lower()
+        decimal = re.fullmatch(r"(?:decimal|numeric|dec)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", text)
+        if decimal is not None:
+            return table_type(pa.decimal128(int(decimal[1]), int(decimal[2] or 0)))
+        return primitive_to_arrow(_SQL_NAMES.get(text, text))
+    if hasattr(kind, "jsonValue"):
+        return from_spark_json(_one_column(kind)).field(0).type
+    raise SchemaError(f"{kind!r} is no type: give one of pyarrow or of pyspark.sql.types, or a text such as 'bigint'")
+
+
+def _one_column(kind: Any) -> str:
+    import json
+
+    field = {"name": "c", "type": kind.jsonValue(), "nullable": True, "metadata": {}}
+    return json.dumps({"type": "struct", "fields": [field]})
+
+
+def add_column(
+    schema: InternalSchema, path: str, kind: pa.DataType, doc: str | None = None, position: Position = LAST
+) -> InternalSchema:
+    """Return the schema with a new nullable column, or a new field in a struct."""
+    parent, _, name = path.rpartition(".")
+    if not name:
+        raise SchemaMismatchError(f"{path!r} is no name of a column")
+    numbered = schema.evolved(pa.schema([*schema.to_arrow(), pa.field(_NEW, nullable_type(kind))]), 0)
+    new = replace(numbered.fields[-1], name=name, doc=doc)
+
+    def add(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+        _refuse_taken(fields, name, parent)
+        return position.place(fields, new, parent)
+
+    return replace(_edited(schema, parent, add), max_column_id=numbered.max_column_id)
+
+
+def drop_column(schema: InternalSchema, path: str) -> InternalSchema:
+    """Return the schema without a column or field."""
+    parent, _, name = path.rpartition(".")
+
+    def drop(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+        found = _find(fields, name, parent)
+        left = tuple(field for field in fields if field.id != found.id)
+        if not any(not field.name.startswith("_hoodie_") for field in left):
+            raise SchemaMismatchError(f"column {path!r} is the last one of {parent or 'the table'}, which needs one")
+        return left
+
+    return _edited(schema, parent, drop)
+
+
+def rename_column(schema: InternalSchema, path: str, name: str) -> InternalSchema:
+    """Return the schema with another name for a column or field; ``name`` is the last part of its path alone."""
+    if not name or "." in name:
+        raise SchemaMismatchError(f"{name!r} is no new name for column {path!r}; give the last part of its path alone")
+
+    def rename(found: Field, fields: tuple[Field, ...], parent: str) -> Field:
+        others = tuple(field for field in fields if field.id != found.id)
+        _refuse_taken(others, name, parent)
+        return replace(found, name=name)
+
+    return _changed(schema, path, rename)
+
+
+def change_type(schema: InternalSchema, path: str, kind: pa.DataType) -> InternalSchema:
+    """Return the schema with a wider type for a column or field, or for the elements or values inside of one."""
+    new = _primitive(kind, path)
+    record = _with_type(Record(schema.fields), path.split("."), lambda old: wider(old, new, path), path)
+    assert isinstance(record, Record)
+    return replace(schema, fields=record.fields)
+
+
+def move_column(schema: InternalSchema, path: str, position: Position) -> InternalSchema:
+    """Return the schema with a column or field at another place among its neighbours."""
+    parent, _, name = path.rpartition(".")
+    return _edited(schema, parent, lambda fields: position.place(fields, _find(fields, name, parent), parent))
+
+
+def set_comment(schema: InternalSchema, path: str, text: str | None) -> InternalSchema:
+    """Return the schema with another comment on a column or field."""
+    return _changed(schema, path, lambda found, _, __: replace(found, doc=text))
+
+
+def make_nullable(schema: InternalSchema, path: str) -> InternalSchema:
+    """Return the schema with a column or field that may be null."""
+    return _changed(schema, path, lambda found, _, __: replace(found, optional=True))
+
+
+def wider(old: Type, new: str, path: str) -> str:
+    """Return the new type of a column.
+
+    Raises:
+        SchemaMismatchError: values would be lost, or the column is a struct, a list or a map.
+    """
+    if not isinstance(old, str):
+        raise SchemaMismatchError(f"column {path!r} is nested; change the types of what is inside it, one by one")
+    if _is_wider(old, new):
+        return new
+    raise SchemaMismatchError(
+        f"column {path!r} cannot become {new} from {old}: not every value would survive. int can become long, double, "
+        "string or decimal, long string or decimal, float double or string, double, date and decimal string, and a "
+        "decimal a wider decimal; else add a column of the new type and fill it"
+    )
+
+
+def _is_wider(old: str, new: str) -> bool:
+    before, after = primitive_to_arrow(old), primitive_to_arrow(new)
+    if before == after:
+        return True
+    if pa.types.is_decimal(after):
+        digits = after.precision - after.scale
+        if pa.types.is_decimal(before):
+            return bool(after.scale >= before.scale and digits >= before.precision - before.scale)
+        return old in _DIGITS and bool(digits >= _DIGITS[old])
+    if pa.types.is_decimal(before):
+        return new == "string"
+    return new in _WIDER.get(old, ())
+
+
+_NEW = "\0new"
+
+
+def _primitive(kind: pa.DataType, path: str) -> str:
+    if pa.types.is_nested(kind):
+        raise SchemaMismatchError(
+            f"column {path!r} cannot become {kind}: only plain types change; add, drop or rename the fields inside it"
+        )
+    return primitive_text(kind)
+
+
+def _joined(parent: str, name: str) -> str:
+    return f"{parent}.{name}" if parent else name
+
+
+def _refuse_taken(fields: tuple[Field, ...], name: str, parent: str) -> None:
+    taken = next((field.name for field in fields if field.name.casefold() == name.casefold()), None)
+    if taken is not None:
+        raise SchemaMismatchError(f"there is a column {_joined(parent, taken)!r} already; take another name")
+
+
+def _find(fields: tuple[Field, ...], name: str, parent: str) -> Field:
+    found = next((field for field in fields if field.name == name), None)
+    if found is None:
+        names = ", ".join(field.name for field in fields if not field.name.startswith("_hoodie_"))
+        raise SchemaMismatchError(f"there is no column {_joined(parent, name)!r}; {parent or 'the table'} has {names}")
+    if name.startswith("_hoodie_") and not parent:
+        raise SchemaMismatchError(f"the meta column {name!r} cannot be changed")
+    return found
+
+
+def _changed(
+    schema: InternalSchema, path: str, change: Callable[[Field, tuple[Field, ...], str], Field]
+) -> InternalSchema:
+    """The schema with one field changed in its place."""
+    parent, _, name = path.rpartition(".")
+
+    def edit(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+        found = _find(fields, name, parent)
+        new = change(found, fields, parent)
+        return tuple(new if field.id == found.id else field for field in fields)
+
+    return _edited(schema, parent, edit)
+
+
+_Edit = Callable[[tuple[Field, ...]], tuple[Field, ...]]
+
+
+def _edited(schema: InternalSchema, parent: str, edit: _Edit) -> InternalSchema:
+    """The schema with the fields of one struct changed; ``parent`` is its path, empty for the columns themselves."""
+
+    def edit_fields(kind: Type) -> Type:
+        if not isinstance(kind, Record):
+            raise SchemaMismatchError(f"column {parent!r} is no struct, so it has no fields that could be changed")
+        return Record(edit(kind.fields))
+
+    record = _with_type(Record(schema.fields), parent.split(".") if parent else [], edit_fields, parent)
+    assert isinstance(record, Record)
+    return replace(schema, fields=record.fields)
+
+
+def _with_type(kind: Type, parts: list[str], change: Callable[[Type], Type], path: str) -> Type:
+    """A type with what is at a path inside of it changed."""
+    if not parts:
+        return change(kind)
+    name, rest = parts[0], parts[1:]
+    match kind:
+        case Record():
+            found = _find(kind.fields, name, "")
+            new = replace(found, type=_with_type(found.type, rest, change, path))
+            return Record(tuple(new if field.id == found.id else field for field in kind.fields))
+        case Array() if name == ELEMENT:
+            return replace(kind, element=_with_type(kind.element, rest, change, path))
+        case Map() if name == VALUE:
+            return replace(kind, value=_with_type(kind.value, rest, change, path))
+    inside = f"; the keys of maps cannot be changed, their values are {VALUE!r}" if name == KEY else ""
+    raise SchemaMismatchError(f"there is no column {path!r}: {name!r} is not inside of it{inside}")

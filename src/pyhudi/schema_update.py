@@ -1,0 +1,140 @@
+"""Changes of a table's columns, collected and made in one commit: what `HudiTable.alter_schema` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from pyhudi.config import Options
+from pyhudi.errors import ConfigError
+from pyhudi.schema import schema_changes
+from pyhudi.schema.internal_schema import InternalSchema
+from pyhudi.services.alter_schema import SchemaUpdateResult, alter_schema, current_schema
+from pyhudi.table.meta_client import TableMetaClient
+
+
+class SchemaUpdate:
+    """Changes of a table's columns, in the order in which they are called; `commit` makes all of them or none.
+
+    Columns inside others have dotted paths: ``address.city`` for a field of a struct, ``items.element.price`` and
+    ``prices.value.amount`` inside arrays and maps. Types are those of pyarrow or ``pyspark.sql.types``, or a text such
+    as ``bigint`` or ``decimal(10, 2)``. Used in a ``with`` block, the changes are committed at its end unless an error
+    is raised in it::
+
+        with table.alter_schema() as columns:
+            columns.rename_column("qty", "quantity")
+            columns.add_column("address.zip", "string", after="city")
+    """
+
+    def __init__(self, path: str, options: Options) -> None:
+        """Initialize; called by `HudiTable.alter_schema`."""
+        self._path = path
+        self._options = options
+        self._changes: list[Callable[[InternalSchema], InternalSchema]] = []
+
+    def add_column(
+        self,
+        path: str,
+        data_type: object,
+        comment: str | None = None,
+        *,
+        first: bool = False,
+        after: str | None = None,
+        before: str | None = None,
+    ) -> Self:
+        """Add a nullable column, or a field to a struct.
+
+        Args:
+            path: Name of the column; dotted for a field.
+            data_type: Its type.
+            comment: Its comment.
+            first: Put it before all others. Without ``first``, ``after`` and ``before`` it becomes the last one.
+            after: Put it after this column, named by the last part of its path.
+            before: Put it before this column.
+        """
+        kind, position = schema_changes.as_table_type(data_type), _position(first, after, before)
+        return self._then(partial(schema_changes.add_column, path=path, kind=kind, doc=comment, position=position))
+
+    def drop_column(self, path: str) -> Self:
+        """Drop a column or a field; a later column of the same name is another one."""
+        return self._then(partial(schema_changes.drop_column, path=path))
+
+    def rename_column(self, path: str, name: str) -> Self:
+        """Rename a column or a field.
+
+        Args:
+            path: Its path now.
+            name: Its new name, the last part of the path alone.
+        """
+        return self._then(partial(schema_changes.rename_column, path=path, name=name))
+
+    def change_type(self, path: str, data_type: object) -> Self:
+        """Give a column or a field a wider type: of int long, double, string or decimal, of long string or decimal, of
+        float double or string, of double, date and decimal string, of a decimal one with more digits."""
+        kind = schema_changes.as_table_type(data_type)
+        return self._then(partial(schema_changes.change_type, path=path, kind=kind))
+
+    def move_column(
+        self, path: str, *, first: bool = False, after: str | None = None, before: str | None = None
+    ) -> Self:
+        """Move a column or a field among its neighbours. Arguments as of `add_column`."""
+        position = _position(first, after, before)
+        if position == schema_changes.LAST:
+            raise ConfigError(f"move_column({path!r}) needs a place: first=True, after='…' or before='…'")
+        return self._then(partial(schema_changes.move_column, path=path, position=position))
+
+    def set_comment(self, path: str, comment: str | None) -> Self:
+        """Set the comment of a column or a field; None takes it away."""
+        return self._then(partial(schema_changes.set_comment, path=path, text=comment))
+
+    def make_nullable(self, path: str) -> Self:
+        """Let a column or a field be null."""
+        return self._then(partial(schema_changes.make_nullable, path=path))
+
+    def commit(self) -> SchemaUpdateResult:
+        """Make the changes in one commit.
+
+        Returns:
+            The instant of the commit; None where the table has such columns already.
+
+        Raises:
+            SchemaMismatchError: A change cannot be made: there is no such column, or there is one by the new name
+                already, values would be lost, or it is a column of the record key, the partitions or the ordering.
+            UnsupportedTableError: The table has no columns yet, or an index of the column.
+            TransactionError: A clustering is pending.
+            ConflictError: Other writers were faster, more than once.
+        """
+        return alter_schema(TableMetaClient.open(self._path, self._options), self._options, self._apply)
+
+    def preview(self) -> pa.Schema:
+        """Return the columns that the table would have, meta columns included. Raises what `commit` raises about
+        changes."""
+        return self._apply(current_schema(TableMetaClient.open(self._path, self._options))).to_arrow()
+
+    def _then(self, change: Callable[[InternalSchema], InternalSchema]) -> Self:
+        self._changes.append(change)
+        return self
+
+    def _apply(self, schema: InternalSchema) -> InternalSchema:
+        for change in self._changes:
+            schema = change(schema)
+        return schema
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.commit()
+
+
+def _position(first: bool, after: str | None, before: str | None) -> schema_changes.Position:
+    if first + (after is not None) + (before is not None) > 1:
+        raise ConfigError("a column has one place: give first=True, after='…' or before='…' alone")
+    return schema_changes.Position(first, after, before)

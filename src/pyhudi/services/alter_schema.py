@@ -1,0 +1,172 @@
+"""Changes of a table's columns by one commit without rows (schema-on-read evolution).
+
+No file is written anew: the history of schemas in ``.hoodie/.schema`` tells readers which column of a file is which
+(`pyhudi.table.schema_history`). Apache Hudi's ``ALTER TABLE`` leaves the same commit, operation ``ALTER_SCHEMA``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import Operation
+from pyhudi.errors import SchemaMismatchError, TransactionError, UnsupportedTableError
+from pyhudi.metadata.indexes.expression_index_definition import expression_indexes
+from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes
+from pyhudi.read.schema.table_columns import CREATE_SCHEMA
+from pyhudi.schema.arrow_avro import from_avro, to_avro
+from pyhudi.schema.internal_schema import InternalSchema, with_version
+from pyhudi.schema.meta_columns import add_meta_columns
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
+from pyhudi.timeline.commit_metadata import CommitMetadata
+from pyhudi.timeline.instant import Action
+from pyhudi.timeline.latest_schema import newest_columns
+from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.schema_versions import ALTER_SCHEMA
+from pyhudi.transaction.transaction import Transaction
+from pyhudi.write.write_operations import action_of
+
+if TYPE_CHECKING:
+    from pyhudi.table.config.table_config import TableConfig
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+SchemaChange = Callable[[InternalSchema], InternalSchema]
+"""A change of columns, such as `pyhudi.schema.schema_changes.rename_column` with its arguments."""
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaUpdateResult:
+    """Result of a change of columns: the instant of its commit, None where nothing was to be changed, and warnings
+    about what came after the commit."""
+
+    instant: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def alter_schema(client: TableMetaClient, given: Options, change: SchemaChange) -> SchemaUpdateResult:
+    """Change the columns of a table in one commit.
+
+    Args:
+        client: The table.
+        given: Options of the commit: locks, metadata table.
+        change: Gives the new columns for those that there are; ``version_id`` is set here.
+
+    Returns:
+        The instant of the commit.
+
+    Raises:
+        SchemaMismatchError: The change is none that a table can make, or concerns a column of the record key, the
+            partitions or the ordering.
+        UnsupportedTableError: The table has no columns yet, cannot be written, or has an index of the column.
+        TransactionError: A clustering is pending.
+        ConflictError: Other writers were faster, more than once.
+    """
+    outcome: Conflicted | None = None
+    for _ in range(_ATTEMPTS):
+        client = client.reload()
+        opts = client.config.validate_against(given)
+        client.config.check_readable()
+        client.config.check_writable()
+        active = client.active_timeline()
+        planned_on, before, history = _state(client, active)
+        after = change(before)
+        if after.fields == before.fields:
+            return SchemaUpdateResult()
+        _check_kept_columns(client.config, before, after)
+        _check_indexes(client, before, after)
+        _refuse_pending_clustering(active)
+        action = action_of(Operation.UPSERT, client.config.table_type)
+        with Transaction.begin(client, action, ALTER_SCHEMA, opts) as tx:
+            tx.to_inflight(CommitMetadata(ALTER_SCHEMA))
+            version = with_version(after, int(tx.instant))
+            schema = to_avro(add_meta_columns(version.to_arrow()), client.config.name)
+            metadata = CommitMetadata(ALTER_SCHEMA, extra={"schema": schema, LATEST_SCHEMA: version.to_json()})
+            found = tx.commit(metadata, planned_on=planned_on, altered=history.with_version(version))
+        if not isinstance(found, Conflicted):
+            return SchemaUpdateResult(found.instant.requested, found.warnings)
+        outcome = found
+    assert outcome is not None
+    raise outcome.error()
+
+
+def current_schema(client: TableMetaClient) -> InternalSchema:
+    """Return the columns of a table with their ids.
+
+    Raises:
+        UnsupportedTableError: it has none yet.
+    """
+    return _state(client, client.active_timeline())[1]
+
+
+def _state(client: TableMetaClient, active: ActiveTimeline) -> tuple[str | None, InternalSchema, SchemaHistory]:
+    """The columns as they were recorded (Avro JSON; None: by no write), with ids, and their history so far."""
+    found = newest_columns(active)
+    text = client.config.properties.get(CREATE_SCHEMA) if found is None else found[1].schema_json
+    if not text:
+        raise UnsupportedTableError(
+            f"the table at {client.storage.uri()} has no columns yet, so there is nothing to change; write rows, or "
+            "create it with columns"
+        )
+    kept = None if found is None else found[1].extra.get(LATEST_SCHEMA)
+    history = SchemaHistory.load(active) if kept else None
+    if history is None:
+        stored = InternalSchema.from_json(json.loads(kept)) if kept else None
+        history = SchemaHistory.of(stored or InternalSchema.of(add_meta_columns(from_avro(text))))
+    return None if found is None else text, history.as_of(None), history
+
+
+def _check_kept_columns(config: TableConfig, before: InternalSchema, after: InternalSchema) -> None:
+    """Refuse to drop, rename or retype columns that the table's properties name, and that files are named after."""
+    roles = {
+        "record key": config.record_keys,
+        "partition path": tuple(field.name for field in config.partition_fields),
+        "ordering": config.ordering_fields,
+    }
+    for role, names in roles.items():
+        for name in names:
+            if _differs(name, before, after):
+                raise SchemaMismatchError(
+                    f"column {name!r} is one of the table's {role} fields, so it cannot be dropped, renamed or given "
+                    "another type (int may become long); write a new table"
+                )
+
+
+def _differs(path: str, before: InternalSchema, after: InternalSchema) -> bool:
+    """True if another column, or none, or another type is at a path."""
+    old, new = before.field_at(path), after.field_at(path)
+    if old is None:
+        return False
+    widened = new is not None and (old.type, new.type) == ("int", "long")
+    return new is None or new.id != old.id or not (widened or old.type == new.type)
+
+
+def _check_indexes(client: TableMetaClient, before: InternalSchema, after: InternalSchema) -> None:
+    """Refuse changes of columns that a secondary or an expression index names."""
+    storage, config = client.storage, client.config
+    named = [(one.partition, one.column) for one in secondary_indexes(storage, config, kept=True)]
+    named += [(one.partition, one.expression.column) for one in expression_indexes(storage, config, kept=True)]
+    for partition, column in named:
+        if _differs(column, before, after):
+            raise UnsupportedTableError(
+                f"column {column!r} has the index {partition}, so it cannot be dropped, renamed or given another type; "
+                "drop the index first"
+            )
+
+
+def _refuse_pending_clustering(active: ActiveTimeline) -> None:
+    """Refuse while a clustering is pending, the files of which would be of two schemas."""
+    pending = [one for one in active.timeline if one.action == Action.CLUSTERING and not one.is_completed]
+    if active.layout.version == 1:
+        pending += [one for one in active.timeline if one.action == Action.REPLACE_COMMIT and not one.is_completed]
+    if pending:
+        raise TransactionError(
+            f"{pending[0]} is pending, so columns cannot be changed; run it ({options.CLUSTERING_INLINE.key}, "
+            f"HudiTable.services.run_clustering) or roll it back (HudiTable.services.rollback"
+            f"({pending[0].requested!r}))"
+        )

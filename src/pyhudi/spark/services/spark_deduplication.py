@@ -1,0 +1,251 @@
+"""Taking duplicates of record keys out of a partition: the file groups that have some are written anew without them.
+
+Rows keep their commit times, so that an incremental query does not take them for new. One replacecommit puts the new
+file groups in the place of the old ones; what it has replaced stays readable by time travel until it is cleaned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as sf
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import Operation, PartitionValues
+from pyhudi.errors import QueryError
+from pyhudi.index.bucket_ids import new_tail
+from pyhudi.read.scan_planner import plan_scan
+from pyhudi.schema.arrow_avro import to_avro
+from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
+from pyhudi.services.compaction.compaction_job import stored_columns
+from pyhudi.services.repair.deduplication import (
+    DUPLICATES_SCHEMA,
+    DedupeType,
+    Deduplication,
+    check_deduplicable,
+    refuse_planned,
+)
+from pyhudi.spark.execution.write_stages import run_tasks
+from pyhudi.spark.indexes.dependent_indexes import with_other_indexes
+from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
+from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges, index_delta
+from pyhudi.spark.keys.key_text import quoted_name
+from pyhudi.spark.read.dataframe_reader import dataframe
+from pyhudi.spark.spark_errors import task_errors
+from pyhudi.table.bucket_index_detection import bucket_evidence
+from pyhudi.table.config.merge_settings import with_delete_marker
+from pyhudi.table.pinned_table import PinnedTable
+from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.timeline.commit_metadata import REPLACED_SCHEMA, CommitMetadata
+from pyhudi.timeline.instant import Action
+from pyhudi.transaction.commit_outcome import Conflicted
+from pyhudi.transaction.transaction import Transaction
+from pyhudi.write.copy import copied_columns, write_copies, write_copies_to
+from pyhudi.write.location_columns import FILE_ID
+from pyhudi.write.write_context import TaskId, WriteContext
+from pyhudi.write.write_operations import type_name
+from pyhudi.write.write_settings import write_context
+from pyhudi.write.write_status import encode_stats
+
+if TYPE_CHECKING:
+    from pyhudi.table.meta_client import TableMetaClient
+
+OPERATION = type_name(Operation.INSERT_OVERWRITE)
+"""What the commit calls it: file groups of a partition are replaced."""
+_PLACE, _RANK, _HEAD = "_pyhudi_place", "_pyhudi_rank", "_pyhudi_head"
+_MAX_TASKS = 10_000
+Work = Callable[[Iterable[pa.RecordBatch], TaskId], bytes]
+
+
+def find_duplicates(
+    spark: SparkSession, table: PinnedTable, opts: Options, partition: str, kind: DedupeType
+) -> Deduplication:
+    """Find the record keys that a partition has more than once. Runs a Spark job.
+
+    Raises:
+        UnsupportedTableError: The table's rows have no keys, or its file groups are not replaced one by one.
+        QueryError: By the type of the duplicates, several rows of a key would stay.
+    """
+    check_deduplicable(table)
+    rows = _rows(spark, table, opts, partition).select(RECORD_KEY, COMMIT_TIME, FILE_ID)
+    places = rows.repartition(RECORD_KEY).groupBy(RECORD_KEY, COMMIT_TIME, FILE_ID).agg(sf.count(sf.lit(1)).alias("n"))
+    by_key = places.groupBy(RECORD_KEY).agg(
+        sf.sum("n").alias("n"), sf.sort_array(sf.collect_list(sf.struct(COMMIT_TIME, FILE_ID, "n"))).alias("places")
+    )
+    newest = sf.filter("places", lambda one: one[COMMIT_TIME] == sf.element_at(sf.col("places"), -1)[COMMIT_TIME])
+    last = sf.aggregate(newest, sf.lit(0).cast("bigint"), lambda so_far, one: so_far + one["n"])
+    files = sf.array_distinct(sf.col(f"places.{FILE_ID}"))
+    double = by_key.where("n > 1").select(
+        RECORD_KEY, "n", last.alias("last"), sf.array_min(files).alias(_HEAD), sf.explode(files).alias(FILE_ID)
+    )
+    # a key is counted where the first of its file groups is
+    head = sf.col(FILE_ID) == sf.col(_HEAD)
+    found = (
+        double.groupBy(FILE_ID)
+        .agg(
+            sf.count(sf.lit(1)).alias("keys"),
+            sf.sum(head.cast("bigint")).alias("heads"),
+            sf.sum(sf.when(head, sf.col("n") - 1).otherwise(0)).alias("surplus"),
+            sf.max(sf.when(sf.col("last") > 1, sf.col(RECORD_KEY))).alias("tied"),
+        )
+        .orderBy(FILE_ID)
+    )
+    with task_errors():
+        groups = found.collect()  # a row for each file group that has duplicates
+    tied = max((row["tied"] for row in groups if row["tied"] is not None), default=None)
+    if tied is not None and kind is DedupeType.INSERT:
+        raise QueryError(
+            f"one commit has written the record key {tied!r} twice, so none of its rows is the last one; choose the "
+            f"dedupe type {DedupeType.UPSERT.value}, by which one of them stays"
+        )
+    columns = [[partition] * len(groups), [row[FILE_ID] for row in groups], [row["keys"] for row in groups]]
+    return Deduplication(
+        partition,
+        pa.table(columns, schema=DUPLICATES_SCHEMA),
+        sum(row["heads"] for row in groups),
+        sum(row["surplus"] for row in groups),
+    )
+
+
+def deduplicated_rows(spark: SparkSession, table: PinnedTable, opts: Options, found: Deduplication) -> DataFrame:
+    """The rows that stay in the file groups with duplicates: meta columns, the table's own, `FILE_ID`, and their order.
+    Lazy."""
+    rows = _rows(spark, table, opts, found.partition, found.groups).withColumn(_PLACE, sf.monotonically_increasing_id())
+    newest = [sf.col(name).desc_nulls_last() for name in (COMMIT_TIME, COMMIT_SEQNO, FILE_NAME, _PLACE)]
+    ranked = rows.withColumn(_RANK, sf.row_number().over(Window.partitionBy(RECORD_KEY).orderBy(*newest)))
+    return ranked.where(sf.col(_RANK) == 1).drop(_RANK)
+
+
+def deduplicate(
+    spark: SparkSession,
+    client: TableMetaClient,
+    opts: Options,
+    partition: str,
+    kind: DedupeType,
+    *,
+    dry_run: bool = False,
+    output: str | None = None,
+) -> Deduplication:
+    """Take the rows out of a partition that are there more than once. Killed at any line, the table has all or none of
+    them, and the next call does what is left.
+
+    Args:
+        spark: The session that does the work.
+        client: The table.
+        opts: Options of files, locks and heartbeats.
+        partition: Path of the partition.
+        kind: Which rows stay.
+        dry_run: Change nothing of the table.
+        output: Folder into which a dry run writes the rows that would stay in the file groups concerned, as Parquet.
+
+    Returns:
+        What was found, and done.
+
+    Raises:
+        UnsupportedTableError: The table's rows have no keys, or its file groups are not replaced one by one.
+        QueryError: By the type of the duplicates, several rows of a key would stay.
+        BusyError: Others are at work on the table, or have planned to rewrite a file group that has duplicates.
+        ConflictError: Another writer was faster.
+    """
+    table = PinnedTable.of(client)
+    found = find_duplicates(spark, table, opts, partition, kind)
+    if dry_run:
+        if output is not None:
+            rows = deduplicated_rows(spark, table, opts, found).drop(FILE_ID, _PLACE)
+            with task_errors():
+                rows.write.format("parquet").mode("errorifexists").save(output)
+        return found
+    if not found.num_keys:
+        return found
+    refuse_planned(table, found.groups, opts)
+    begun = Transaction.begin(client, Action.REPLACE_COMMIT, OPERATION, opts, SparkFileStatsReader(spark))
+    with begun as tx:
+        tx.to_inflight(CommitMetadata(OPERATION))
+        # what was written in between is looked at, what is written from now on is a conflict
+        table = PinnedTable(client.storage, tx.config, tx.active)
+        found = find_duplicates(spark, table, opts, partition, kind)
+        if not found.num_keys:
+            return found  # another writer has taken them out: the write is rolled back
+        outcome = _replace(spark, client, tx, table, opts, found)
+    if isinstance(outcome, Conflicted):
+        raise outcome.error()
+    return replace(found, instant=outcome.instant.requested)
+
+
+def _replace(
+    spark: SparkSession,
+    client: TableMetaClient,
+    tx: Transaction,
+    table: PinnedTable,
+    opts: Options,
+    found: Deduplication,
+) -> object:
+    """Write the file groups anew, and commit."""
+    _, own = stored_columns(table, "deduplicate")
+    merging = with_delete_marker(table.config.merging, opts)
+    context = write_context(table.storage, table.config, merging, opts, Operation.BULK_INSERT, tx.instant, own)
+    context = replace(context, logs=None)
+    names = [*copied_columns(context), FILE_ID, _PLACE]
+    rows = deduplicated_rows(spark, table, opts, found).select(*map(quoted_name, names))
+    tasks = min(found.groups.num_rows, _MAX_TASKS)
+    rows = rows.repartition(tasks, FILE_ID).sortWithinPartitions(FILE_ID, _PLACE)
+    with task_errors():
+        stats = run_tasks(rows, _writing(context, found.partition, _bucket_ids(table, found)))
+    slices = FileSystemView.load(table, partitions=[found.partition]).latest_slices()
+    replaced = pa.Table.from_arrays([found.groups["partition"], found.groups["file_id"]], schema=REPLACED_SCHEMA)
+    metadata = CommitMetadata(OPERATION, stats, {"schema": to_avro(own, table.config.name)}, replaced=replaced)
+    changes = KeyChanges(stats, slices, replaced)
+    index = index_delta(spark, client.storage, tx.config, tx.typed_options, tx.instant, changes)
+    index = with_other_indexes(spark, client, opts, tx, metadata, index)
+    return tx.commit(metadata, index=index)
+
+
+def _rows(
+    spark: SparkSession, table: PinnedTable, opts: Options, partition: str, groups: pa.Table | None = None
+) -> DataFrame:
+    """The snapshot of a partition, or of some of its file groups, with meta columns and `FILE_ID`."""
+    # files say what partition columns hold: their paths are texts
+    opts = Options.parse({**opts, options.READ_PARTITION_VALUES.key: PartitionValues.FILE.value})
+    plan = plan_scan(table, opts=opts)
+    tasks = plan.tasks.filter(pc.equal(plan.tasks["partition"], partition))
+    if groups is not None:
+        tasks = tasks.filter(in_groups(tasks, groups.select(["partition", "file_id"])))
+    rows = dataframe(spark, table, replace(plan, tasks=tasks), opts)
+    # a base file's name begins with the file group, records of logs have it alone
+    return rows.withColumn(FILE_ID, sf.substring_index(FILE_NAME, "_", 1))
+
+
+def _bucket_ids(table: PinnedTable, found: Deduplication) -> Mapping[str, str]:
+    """The new file group of each old one in a table with buckets, whose ids begin with their numbers; else none."""
+    if bucket_evidence(table) is None:
+        return {}
+    tail = new_tail()
+    return {file_id: file_id[: file_id.index("-")] + tail for file_id in found.groups["file_id"].to_pylist()}
+
+
+def _writing(context: WriteContext, partition: str, buckets: Mapping[str, str]) -> Work:
+    """Writes the rows of a task as they come: those of each file group, or bucket, one after the other."""
+
+    def write(batches: Iterable[pa.RecordBatch], task: TaskId) -> bytes:
+        rows = (batch for batch in batches if batch.num_rows)
+        if not buckets:
+            return encode_stats(write_copies(context, task, partition, task.partition, rows))
+        routed = ((batch, _by_bucket(batch, buckets)) for batch in rows)
+        return encode_stats(write_copies_to(context, task, partition, routed))
+
+    return write
+
+
+def _by_bucket(batch: pa.RecordBatch, buckets: Mapping[str, str]) -> dict[str, pa.Array]:
+    """The rows (int64) of a batch that go to each new file group."""
+    ids = batch.column(FILE_ID)
+    return {
+        buckets[file_id]: pc.indices_nonzero(pc.equal(ids, file_id)).cast(pa.int64())
+        for file_id in pc.unique(ids).to_pylist()
+    }

@@ -1,0 +1,117 @@
+"""ALTER TABLE … of columns that needs the history of schemas: renames, drops, moves, types, fields inside columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from pyhudi.config import Options, options
+from pyhudi.errors import SchemaMismatchError, UnsupportedTableError
+from pyhudi.read.schema.table_columns import table_schema
+from pyhudi.schema import schema_changes
+from pyhudi.schema.internal_schema import InternalSchema
+from pyhudi.schema.schema_changes import Position
+from pyhudi.schema.spark_json import from_spark_json
+from pyhudi.services.alter_schema import alter_schema
+from pyhudi.spark.spark_types import spark_schema
+from pyhudi.spark.sql.catalog import CatalogTable, update_columns
+from pyhudi.spark.sql.dml import write_options
+from pyhudi.spark.sql.table_handle import TableHandle
+from pyhudi.sql.statements import AddColumn, AlterColumns, ChangeColumn, ColumnChange, DropColumn, RenameColumn
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.pinned_table import PinnedTable
+
+_Change = Callable[[InternalSchema], InternalSchema]
+
+
+def alter_columns(spark: SparkSession, table: CatalogTable, statement: AlterColumns) -> None:
+    """Run ALTER TABLE … ADD, DROP, RENAME, ALTER or CHANGE COLUMN by one commit without rows.
+
+    Raises:
+        UnsupportedTableError: the table keeps no history of its schemas, and the session does not ask for one.
+        SchemaMismatchError: the change is none that the table can make.
+    """
+    opts = Options.parse(write_options(spark, table))
+    client = TableMetaClient.open(table.location, opts)
+    found = table_schema(PinnedTable.of(client))
+    if not opts.get_typed(options.SCHEMA_EVOLUTION_ENABLE) and (found is None or not found.has_history):
+        raise UnsupportedTableError(
+            f"this change of columns of {table.sql} needs schema-on-read evolution, which Apache Hudi's readers have "
+            f"to be asked for, too: SET {options.SCHEMA_EVOLUTION_ENABLE.key}=true and run it again"
+        )
+    steps = [_step(spark, change) for change in statement.changes]
+
+    def apply(schema: InternalSchema) -> InternalSchema:
+        for step in steps:
+            schema = step(schema)
+        return schema
+
+    alter_schema(client, opts, apply)
+    update_columns(spark, table, spark_schema(TableHandle.at(table.location).schema))
+
+
+def _step(spark: SparkSession, change: ColumnChange) -> _Change:
+    """The change of a schema that a clause asks for; types are looked up at once."""
+    match change:
+        case AddColumn():
+            if change.not_null:
+                name = ".".join(change.path)
+                raise UnsupportedTableError(f"the new column {name!r} cannot be NOT NULL: stored rows have no value")
+            return partial(_add, change, _type(spark, change.kind))
+        case DropColumn():
+            return partial(_drop, change)
+        case RenameColumn():
+            return lambda schema: schema_changes.rename_column(schema, known_path(schema, change.path), change.to)
+        case ChangeColumn():
+            return partial(_change, change, None if change.kind is None else _type(spark, change.kind))
+
+
+def _type(spark: SparkSession, text: str) -> pa.DataType:
+    found = from_spark_json(spark.createDataFrame([], f"c {text}").schema.json())
+    return schema_changes.as_table_type(found.field(0).type)
+
+
+def _add(change: AddColumn, kind: pa.DataType, schema: InternalSchema) -> InternalSchema:
+    parent = known_path(schema, change.path[:-1]) if len(change.path) > 1 else ""
+    path = f"{parent}.{change.path[-1]}" if parent else change.path[-1]
+    position = _position(schema, parent, change.first, change.after)
+    return schema_changes.add_column(schema, path, kind, change.comment, position)
+
+
+def _drop(change: DropColumn, schema: InternalSchema) -> InternalSchema:
+    path = known_path(schema, change.path)
+    if change.if_exists and path not in schema.paths():
+        return schema
+    return schema_changes.drop_column(schema, path)
+
+
+def _change(change: ChangeColumn, kind: pa.DataType | None, schema: InternalSchema) -> InternalSchema:
+    path = known_path(schema, change.path)
+    if kind is not None:
+        schema = schema_changes.change_type(schema, path, kind)
+    if change.comment is not None:
+        schema = schema_changes.set_comment(schema, path, change.comment)
+    if change.first or change.after is not None:
+        position = _position(schema, path.rpartition(".")[0], change.first, change.after)
+        schema = schema_changes.move_column(schema, path, position)
+    if change.nullable is False:
+        raise SchemaMismatchError(f"column {path!r} cannot become NOT NULL: stored rows may have no value")
+    return schema_changes.make_nullable(schema, path) if change.nullable else schema
+
+
+def _position(schema: InternalSchema, parent: str, first: bool, after: str | None) -> Position:
+    if after is None:
+        return Position(first=first)
+    beside = known_path(schema, (*(parent.split(".") if parent else ()), after))
+    return Position(after=beside.rpartition(".")[2])
+
+
+def known_path(schema: InternalSchema, parts: tuple[str, ...]) -> str:
+    """Return the path as the table spells it, whatever the case of its letters, or as it stands if there is none."""
+    wanted = ".".join(parts)
+    if wanted in schema.paths():
+        return wanted
+    return next((path for path in schema.paths() if path.casefold() == wanted.casefold()), wanted)

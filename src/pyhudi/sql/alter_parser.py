@@ -1,0 +1,135 @@
+"""Statements that change columns: ALTER TABLE … ADD, RENAME, DROP, ALTER, CHANGE COLUMN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from pyhudi.sql.statements import (
+    AddColumn,
+    AddColumns,
+    AlterColumns,
+    ChangeColumn,
+    ColumnChange,
+    DropColumn,
+    Name,
+    RenameColumn,
+    Statement,
+)
+from pyhudi.sql.token_cursor import Cursor
+
+_T = TypeVar("_T")
+_DEPTH = {"<": 1, "(": 1, ">": -1, ">>": -2, ">>>": -3, ")": -1}
+_AFTER_TYPE = frozenset({",", "COMMENT", "FIRST", "AFTER", "NOT", "DEFAULT"})
+
+
+def parse_alter_columns(cursor: Cursor, name: Name) -> Statement | None:
+    """Parse what comes behind ALTER TABLE and the table's name; None if it changes no columns."""
+    if _takes(cursor, "ADD"):
+        return _add_columns(cursor, name)
+    changes: tuple[ColumnChange, ...]
+    if cursor.take("RENAME", "COLUMN"):
+        path = cursor.name()
+        cursor.expect("TO")
+        changes = (RenameColumn(path, cursor.identifier()),)
+    elif _takes(cursor, "DROP"):
+        changes = _drop_columns(cursor)
+    elif cursor.take("ALTER") or cursor.take("CHANGE"):
+        cursor.take("COLUMN")
+        changes = _change_column(cursor)
+    else:
+        return None
+    cursor.finish()
+    return AlterColumns(name, changes)
+
+
+def _takes(cursor: Cursor, verb: str) -> bool:
+    return cursor.take(verb, "COLUMNS") or cursor.take(verb, "COLUMN")
+
+
+def _add_columns(cursor: Cursor, name: Name) -> Statement:
+    start = cursor.at
+    columns = cursor.parenthesized() if cursor.sees("(") else cursor.rest()
+    cursor.finish()
+    end, cursor.at = cursor.at, start
+    found = _listed(cursor, _added)
+    cursor.at = end
+    if all(len(one.path) == 1 and not one.first and one.after is None for one in found):
+        return AddColumns(name, columns)
+    return AlterColumns(name, tuple(found))
+
+
+def _listed(cursor: Cursor, parse: Callable[[Cursor], _T]) -> list[_T]:
+    inside = cursor.take("(")
+    found = [parse(cursor)]
+    while cursor.take(","):
+        found.append(parse(cursor))
+    if inside:
+        cursor.expect(")")
+    return found
+
+
+def _added(cursor: Cursor) -> AddColumn:
+    path = cursor.name()
+    cursor.take(":")
+    kind, not_null, comment, first, after = _type(cursor), False, None, False, None
+    while not cursor.done and not cursor.sees(",") and not cursor.sees(")"):
+        if cursor.take("NOT", "NULL"):
+            not_null = True
+        elif cursor.take("COMMENT"):
+            comment = cursor.string()
+        elif cursor.take("FIRST"):
+            first = True
+        elif cursor.take("AFTER"):
+            after = cursor.identifier()
+        else:
+            cursor.fail("NOT NULL, COMMENT, FIRST or AFTER")
+    return AddColumn(path, kind, comment, first, after, not_null)
+
+
+def _type(cursor: Cursor) -> str:
+    """Take the text of a type."""
+    start, depth = cursor.at, 0
+    while not cursor.done and (depth or cursor.word() not in _AFTER_TYPE):
+        step = _DEPTH.get(cursor.word(), 0)
+        if depth + step < 0:
+            break
+        depth += step
+        cursor.at += 1
+    if cursor.at == start:
+        cursor.fail("a type")
+    return cursor.slice(start, cursor.at)
+
+
+def _drop_columns(cursor: Cursor) -> tuple[DropColumn, ...]:
+    if_exists = cursor.take("IF", "EXISTS")
+    return tuple(DropColumn(path, if_exists) for path in _listed(cursor, Cursor.name))
+
+
+def _change_column(cursor: Cursor) -> tuple[ColumnChange, ...]:
+    path = cursor.name()
+    if cursor.take("TYPE"):
+        return (ChangeColumn(path, kind=_type(cursor)),)
+    if cursor.take("COMMENT"):
+        return (ChangeColumn(path, comment=cursor.string()),)
+    if cursor.take("FIRST"):
+        return (ChangeColumn(path, first=True),)
+    if cursor.take("AFTER"):
+        return (ChangeColumn(path, after=cursor.identifier()),)
+    if cursor.take("DROP", "NOT", "NULL"):
+        return (ChangeColumn(path, nullable=True),)
+    if cursor.take("SET", "NOT", "NULL"):
+        return (ChangeColumn(path, nullable=False),)
+    # Hive's form: the name now, the new name, the type, and what else there is
+    to = cursor.identifier()
+    cursor.take(":")
+    change = ChangeColumn(path, kind=_type(cursor))
+    if cursor.take("COMMENT"):
+        change = ChangeColumn(path, change.kind, cursor.string())
+    place = ChangeColumn(path, first=True) if cursor.take("FIRST") else None
+    if cursor.take("AFTER"):
+        place = ChangeColumn(path, after=cursor.identifier())
+    found: list[ColumnChange] = [change] if place is None else [change, place]
+    if to.casefold() != path[-1].casefold():
+        found.append(RenameColumn(path, to))
+    return tuple(found)

@@ -1,0 +1,153 @@
+"""History of a table's schemas in ``.hoodie/.schema``, which tables with schema-on-read evolution keep.
+
+Files keep the names of columns that they were written with. Each version of the schema gives every column an id that
+never changes, so a column of a query is the one with the same id in the version that was in force when a file was
+written. Every write leaves a file with the whole history, newest version first, before it completes: only files of
+completed writes count (`org.apache.hudi.internal.schema.io.FileBasedInternalSchemaStorageManager`).
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.errors import CorruptTableError
+from pyhudi.schema.column_names import FileNames, names_between
+from pyhudi.schema.internal_schema import InternalSchema
+from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.timeline.timeline_layout import LAYOUT_2, META_FOLDER
+
+if TYPE_CHECKING:
+    from pyhudi.timeline.active_timeline import ActiveTimeline
+
+LATEST_SCHEMA = "latest_schema"
+"""Key of the commit metadata of tables that keep a schema history."""
+
+SCHEMA_FOLDER = f"{META_FOLDER}/.schema"
+_BEGIN = '{"schemas":['
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaHistory:
+    """The versions of a table's schema, oldest first, and the text of the file that they were read from."""
+
+    versions: tuple[InternalSchema, ...]
+    text: str
+
+    @classmethod
+    def of(cls, first: InternalSchema) -> SchemaHistory:
+        """Begin a history."""
+        return cls((first,), f"{_BEGIN}{first.to_json()}]}}")
+
+    @classmethod
+    def load(cls, active: ActiveTimeline) -> SchemaHistory | None:
+        """Read the newest history file of a completed write; None when the table has none. A write leaves its file
+        before it completes, so that there may be some of writes that died.
+
+        Raises:
+            CorruptTableError: it cannot be parsed.
+        """
+        counts = active.timeline.contains_or_before_start
+        done = [i for i in _files(active) if i.is_completed and counts(i.requested)]
+        if not done:
+            return None
+        newest = max(done, key=lambda i: i.requested).file_name
+        text = active.storage.read(f"{SCHEMA_FOLDER}/{newest}").decode()
+        try:
+            versions = [InternalSchema.from_json(one) for one in json.loads(text)["schemas"]]
+        except (ValueError, KeyError, TypeError) as e:
+            file = active.storage.uri(f"{SCHEMA_FOLDER}/{newest}")
+            raise CorruptTableError(f"the schema history {file} cannot be parsed: {type(e).__name__}: {e}") from e
+        return cls(tuple(sorted(versions, key=lambda version: version.version_id)), text)
+
+    def with_version(self, schema: InternalSchema) -> SchemaHistory:
+        """Return the history with one more version; what is there stays as it was written."""
+        if not self.text.startswith(_BEGIN):
+            texts = [version.to_json() for version in reversed(self.versions)]
+            return SchemaHistory((*self.versions, schema), f"{_BEGIN}{','.join((schema.to_json(), *texts))}]}}")
+        return SchemaHistory((*self.versions, schema), f"{_BEGIN}{schema.to_json()},{self.text[len(_BEGIN) :]}")
+
+    def as_of(self, instant: str | None) -> InternalSchema:
+        """Return the version in force at a requested time (None: the newest)."""
+        if instant is None:
+            return self.versions[-1]
+        since = [version.version_id for version in self.versions]
+        return self.versions[max(bisect_right(since, int(instant)) - 1, 0)]
+
+    def names(self, columns: pa.Schema | None, as_of: str | None, instant: str) -> FileNames:
+        """Return the names that files of an instant have for the columns of the version at ``as_of``.
+
+        ``columns`` may have columns that no version knows yet, as a write brings them.
+        """
+        return names_between(self.as_of(instant), self.as_of(as_of), columns)
+
+    def column_names(self, columns: pa.Schema, as_of: str | None = None) -> ColumnNamesByInstant:
+        """Return the names of columns by instant, without the text, which tasks do not need."""
+        return ColumnNamesByInstant(replace(self, text=""), columns, as_of)
+
+    def unchanged(self) -> frozenset[str]:
+        """Return the names of top-level columns that have always been those of one column, which never had another
+        name, and inside of which no name has changed."""
+        paths: dict[str, set[int]] = {}
+        ids: dict[int, set[str]] = {}
+        for version in self.versions:
+            for path, id_ in version.paths().items():
+                paths.setdefault(path, set()).add(id_)
+                ids.setdefault(id_, set()).add(path)
+        changed = {path.split(".")[0] for path, found in paths.items() if len(found) > 1}
+        changed |= {path.split(".")[0] for found in ids.values() if len(found) > 1 for path in found}
+        return frozenset(path for path in paths if "." not in path) - changed
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNamesByInstant:
+    """The names that columns of a query or a write have in the files of an instant; pickles, so that tasks can ask."""
+
+    history: SchemaHistory
+    columns: pa.Schema
+    as_of: str | None = None
+
+    def __call__(self, instant: str) -> FileNames:
+        return self.history.names(self.columns, self.as_of, instant)
+
+    def of(self, instants: Iterable[str]) -> dict[str, FileNames]:
+        """Return the names in files of those instants whose files have other names than the query."""
+        found = {instant: self(instant) for instant in instants}
+        return {instant: names for instant, names in found.items() if names}
+
+
+def persist_history(active: ActiveTimeline, instant: str, completion: str | None, history: SchemaHistory) -> None:
+    """Write the history file of a write that is about to complete, and delete files of writes that never completed.
+
+    The table's lock is held. ``completion``: the completion time in the file's name (None in layout 1).
+    """
+    storage, layout = active.storage, active.layout
+    _delete_residual_files(active, instant)
+    for state in (State.REQUESTED, State.INFLIGHT):
+        storage.write(f"{SCHEMA_FOLDER}/{layout.file_name(instant, Action.SCHEMA_COMMIT, state)}", b"")
+    name = layout.file_name(instant, Action.SCHEMA_COMMIT, State.COMPLETED, completion)
+    storage.write(f"{SCHEMA_FOLDER}/{name}", history.text.encode())
+
+
+def _delete_residual_files(active: ActiveTimeline, instant: str) -> None:
+    """Delete files of writes that died, and those of archived writes but for the newest one that counts."""
+    files, timeline = _files(active), active.timeline
+    newest = max((f.requested for f in files if timeline.contains_or_before_start(f.requested)), default="")
+    for file in files:
+        dead = not timeline.contains_or_before_start(file.requested)
+        old = timeline.is_before_start(file.requested) and file.requested != newest
+        if dead or old or file.requested == instant:
+            active.storage.delete(f"{SCHEMA_FOLDER}/{file.file_name}")
+
+
+def _files(active: ActiveTimeline) -> list[Instant]:
+    """The history files, in either layout's form, as an upgrade leaves them as they are."""
+    paths = active.storage.list(SCHEMA_FOLDER)["path"].to_pylist()
+    names = [str(path).rpartition("/")[2] for path in paths]
+    parsed = (active.layout.parse(name) or LAYOUT_2.parse(name) for name in names)
+    return [i for i in parsed if i is not None and i.action == Action.SCHEMA_COMMIT]
