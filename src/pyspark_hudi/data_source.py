@@ -102,8 +102,10 @@ class HudiDataSourceReader(DataSourceReader):  # type: ignore[misc,unused-ignore
         table, plan = _planned(self._options, self._filter)
         return [SlicesPartition(plan.of_slices(pa.array(n)), table.storage) for n in piece_numbers(plan)]
 
-    def read(self, partition: SlicesPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a part."""
+        if not isinstance(partition, SlicesPartition):
+            return  # of a query without file slices Spark has a part of its own read
         for work in works_of(partition.plan, partition.storage):
             yield from work()
 
