@@ -27,9 +27,11 @@ from pyhudi.spark.spark_types import spark_schema
 from pyhudi.storage.storage_protocol import Storage
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.pinned_table import PinnedTable
+from pyspark_hudi.append_job import ACTIVATE, prepare_append
+from pyspark_hudi.append_writer import HudiAppendWriter
 from pyspark_hudi.pushed_filters import term_of
 
-_CURE = "call pyhudi.activate(spark) first: writes and streams need jobs of their own, which a data source cannot run"
+_CURE = f"{ACTIVATE}: this needs jobs of its own, which a data source cannot run"
 
 
 class HudiDataSource(DataSource):  # type: ignore[misc,unused-ignore]
@@ -50,13 +52,18 @@ class HudiDataSource(DataSource):  # type: ignore[misc,unused-ignore]
         wants = Options.parse(given).get_typed(options.READ_PUSHED_FILTERS)
         return FilteringReader(given) if wants else HudiDataSourceReader(given)
 
-    def writer(self, schema: StructType, overwrite: bool) -> Any:  # noqa: ARG002
-        """Refuse to write, before anything is touched.
+    def writer(self, schema: StructType, overwrite: bool) -> HudiAppendWriter:
+        """Begin an append and return its writer.
 
         Raises:
-            UnsupportedTableError: always.
+            UnsupportedTableError: something else than a bulk insert is wanted; nothing is touched.
+            HudiError: the options or columns do not fit the table; nothing is touched.
         """
-        raise UnsupportedTableError(f"format('hudi') of a session without pyhudi reads only; to write, {_CURE}")
+        if overwrite:
+            raise UnsupportedTableError(
+                f"format('hudi') of a session without pyhudi appends only; to overwrite, {_CURE}"
+            )
+        return HudiAppendWriter(prepare_append(self.options, schema).begin())
 
     def streamReader(self, schema: StructType) -> Any:  # noqa: ARG002, N802
         """Refuse to stream.
@@ -95,8 +102,10 @@ class HudiDataSourceReader(DataSourceReader):  # type: ignore[misc,unused-ignore
         table, plan = _planned(self._options, self._filter)
         return [SlicesPartition(plan.of_slices(pa.array(n)), table.storage) for n in piece_numbers(plan)]
 
-    def read(self, partition: SlicesPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a part."""
+        if not isinstance(partition, SlicesPartition):
+            return  # of a query without file slices Spark has a part of its own read
         for work in works_of(partition.plan, partition.storage):
             yield from work()
 

@@ -23,8 +23,8 @@ COMPLEX = {
 }
 CASES = [
     seldom(("0.15.0", "COPY_ON_WRITE", SIMPLE)),
-    ("0.15.0", "MERGE_ON_READ", COMPLEX),
-    ("1.0.2", "MERGE_ON_READ", SIMPLE),
+    seldom(("0.15.0", "MERGE_ON_READ", COMPLEX)),
+    seldom(("1.0.2", "MERGE_ON_READ", SIMPLE)),
     seldom(("1.2.0", "COPY_ON_WRITE", COMPLEX)),
     ("1.2.0", "MERGE_ON_READ", SIMPLE),
 ]

@@ -87,7 +87,7 @@ def test_a_partitioned_record_index_in_turns(
     assert planned.tasks.num_rows == 2
 
 
-@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+@pytest.mark.parametrize("oracle", [seldom("1.2.0")], indirect=True)
 def test_deletes_by_a_partitioned_record_index(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     plain = {"hoodie.metadata.index.column.stats.enable": "false", "hoodie.index.type": "RECORD_LEVEL_INDEX"}
     left = {}
@@ -125,7 +125,7 @@ def test_buckets_with_a_record_index_in_turns(
         assert scan.to_arrow().num_rows == scan.to_spark(spark).count() == there, key
 
 
-@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+@pytest.mark.parametrize("oracle", [seldom("1.2.0")], indirect=True)
 def test_bloom_filters_of_the_metadata_table(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
     bloom = {
         "hoodie.index.type": "BLOOM",

@@ -49,7 +49,7 @@ def evolving(oracle: Oracle) -> Iterator[Oracle]:
         seldom(("1.0.2", "MERGE_ON_READ")),
         seldom(("1.0.2", "COPY_ON_WRITE")),
         seldom(("0.15.0", "MERGE_ON_READ")),
-        ("0.15.0", "COPY_ON_WRITE"),
+        seldom(("0.15.0", "COPY_ON_WRITE")),
     ],
     indirect=["oracle"],
 )

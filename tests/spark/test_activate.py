@@ -114,8 +114,11 @@ def test_activation_is_idempotent_and_reversible(spark, table):
     assert "_pyhudi" not in DataFrameWriter.save.__qualname__
     assert not hasattr(spark.read, "_pyhudi_state")
     assert isinstance(SparkSession.__dict__["read"], property)
-    with pytest.raises(Exception, match=r"(?i)hudi"):
-        spark.read.format("hudi").load(str(table.root))
+    if spark.version.startswith("3."):
+        with pytest.raises(Exception, match=r"(?i)hudi"):
+            spark.read.format("hudi").load(str(table.root))
+    else:  # by the Python data source, whose columns come from no wrapped method
+        assert spark.read.format("hudi").load(str(table.root)).count() == 1
     pyhudi.deactivate()
     pyhudi.activate()
     assert spark.read.format("hudi").load(str(table.root)).count() == 1

@@ -161,11 +161,19 @@ def test_a_session_without_pyhudi_gets_an_error(spark):
         ):
             with pytest.raises(Exception, match=r"pyhudi\.activate"):
                 spark.sql(query).collect()
-        for statement in ("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')", "TRUNCATE TABLE rides", "DROP TABLE rides"):
+        for statement in ("INSERT INTO rides VALUES (1, 'a', 10, 'Oslo')", "TRUNCATE TABLE rides"):
             with pytest.raises(Exception, match=r"(?i)view"):
                 spark.sql(statement)
+        if spark.version < "4.3":
+            with pytest.raises(Exception, match=r"(?i)view"):
+                spark.sql("DROP TABLE rides")
+        else:
+            spark.sql("DROP TABLE rides")  # of a view takes its name away
     finally:
         pyhudi.activate(spark)
+    if not spark.catalog.tableExists("rides"):
+        place = f"{spark.conf.get('spark.sql.warehouse.dir')}/shop.db/rides"
+        spark.sql(f"CREATE TABLE rides USING hudi LOCATION '{place}'")
     assert rows(spark, "SELECT id FROM cheap") == [(1,)]
 
 

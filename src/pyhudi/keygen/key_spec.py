@@ -72,6 +72,14 @@ class KeySpec:
         """True if keys are generated rather than read from columns."""
         return not self.record_fields
 
+    @property
+    def unset_key_message(self) -> str:
+        """Description of a row without a key."""
+        names = ", ".join(repr(name) for name in self.record_fields)
+        if len(self.record_fields) == 1:
+            return f"the record key field {names} is null or empty"
+        return f"the record key fields {names} are all null or empty"
+
     @classmethod
     def from_config(cls, config: KeyConfig, options: Mapping[str, str] | None = None) -> KeySpec:
         """The description that a table's config and the options of one write add up to.

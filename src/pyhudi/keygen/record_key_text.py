@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +24,32 @@ def record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
     """
     if spec.auto_keys:
         raise UnsupportedTableError("the table generates its record keys and does not store them, so rows have none")
-    texts = [_text(_field(rows, name), name, spec) for name in spec.record_fields]
+    return _joined([value_text(rows, name, spec) for name in spec.record_fields], spec)
+
+
+def new_record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
+    """The record keys of rows that are to be written.
+
+    Raises:
+        RecordKeyError: as `record_keys`; or the key of a row is null or empty (all of its parts).
+        UnsupportedTableError: as `record_keys`.
+    """
+    if spec.auto_keys:
+        return record_keys(rows, spec)
+    texts = [value_text(rows, name, spec) for name in spec.record_fields]
+    unset = reduce(pc.and_, (pc.fill_null(pc.equal(text, ""), True) for text in texts))
+    if pc.any(unset).as_py():
+        raise RecordKeyError(f"{spec.unset_key_message}; nothing was committed")
+    return _joined(texts, spec)
+
+
+def generated_keys(instant: str, task: int, first: int, count: int) -> pa.StringArray:
+    """Keys of rows of a table that generates them: ``<instant>_<task partition>_<running number in the task>``."""
+    numbers = pa.array(np.arange(first, first + count)).cast(pa.string())
+    return pc.binary_join_element_wise(f"{instant}_{task}_", numbers, "")
+
+
+def _joined(texts: list[pa.StringArray], spec: KeySpec) -> pa.StringArray:
     if not spec.named_parts:
         return texts[0]
     parts: list[pa.Array | str] = []
@@ -32,6 +59,16 @@ def record_keys(rows: pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
     return pc.binary_join_element_wise(*parts, "")
 
 
+def value_text(rows: pa.RecordBatch, name: str, spec: KeySpec) -> pa.StringArray:
+    """The texts of a field, as keys and partition paths hold them; null for null.
+
+    Raises:
+        RecordKeyError: the field is missing, or of a type that makes no key.
+        UnsupportedTableError: the text depends on the writer's time zone.
+    """
+    return _text(_field(rows, name), name, spec)
+
+
 def _field(rows: pa.RecordBatch, name: str) -> pa.Array:
     if name in rows.schema.names:
         return rows.column(name)
@@ -39,7 +76,9 @@ def _field(rows: pa.RecordBatch, name: str) -> pa.Array:
     try:
         return pc.struct_field(rows.column(first), rest)
     except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-        raise RecordKeyError(f"there is no record key field {name!r} among {', '.join(rows.schema.names)}") from e
+        raise RecordKeyError(
+            f"there is no field {name!r} for record keys and partition paths among {', '.join(rows.schema.names)}"
+        ) from e
 
 
 def _text(column: pa.Array, name: str, spec: KeySpec) -> pa.StringArray:

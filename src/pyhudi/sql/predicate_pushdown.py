@@ -19,18 +19,18 @@ def pushed_predicate(table: Any) -> str | None:
     Args:
         table: The table in the query's tree of sqlglot (``exp.Table``).
     """
-    select = _select_of(table)
+    select = select_of(table)
     where = None if select is None else select.args.get("where")
     if where is None:
         return None
     alone = not select.args.get("joins") and not select.args.get("laterals")
     name = (table.alias or table.name).lower()
-    parts = [text for part in _conjuncts(where.this) if (text := _text(part, name, alone)) is not None]
+    parts = [text for part in conjuncts(where.this) if (text := _text(part, name, alone)) is not None]
     return " AND ".join(parts) or None
 
 
-def _select_of(table: Any) -> Any:
-    """The SELECT whose WHERE all rows of the table must meet."""
+def select_of(table: Any) -> Any:
+    """Return the SELECT whose WHERE all rows of the table must meet; None if there is none."""
     from sqlglot import exp
 
     if table.args.get("sample") or table.args.get("pivots"):
@@ -54,13 +54,14 @@ def _keeps_left(join: Any) -> bool:
     return (join.side or "").upper() in ("", "LEFT") and not join.method
 
 
-def _conjuncts(tree: Any) -> Iterator[Any]:
+def conjuncts(tree: Any) -> Iterator[Any]:
+    """Yield the conditions that a condition joins by AND."""
     from sqlglot import exp
 
     tree = tree.unnest()
     if isinstance(tree, exp.And):
-        yield from _conjuncts(tree.this)
-        yield from _conjuncts(tree.expression)
+        yield from conjuncts(tree.this)
+        yield from conjuncts(tree.expression)
     else:
         yield tree
 
@@ -103,13 +104,19 @@ def _value(tree: Any, name: str, alone: bool) -> str | None:
 
 
 def _column(tree: Any, name: str, alone: bool) -> str | None:
-    """A column of the table: one that is called by the table's name, or, where it is alone, by none."""
+    """A column of the table as SQL."""
+    found = own_column(tree, name, alone)
+    return None if found is None else f"`{found}`"
+
+
+def own_column(tree: Any, name: str, alone: bool) -> str | None:
+    """Return the name of a column of a table: called by the table's name or, where that is alone, by none."""
     from sqlglot import exp
 
     if not isinstance(tree, exp.Column) or tree.args.get("db") or "`" in tree.name:
         return None
     mine = tree.table.lower() == name if tree.table else alone
-    return f"`{tree.name}`" if mine and isinstance(tree.this, exp.Identifier) else None
+    return str(tree.name) if mine and isinstance(tree.this, exp.Identifier) else None
 
 
 def _literal(tree: Any) -> str | None:

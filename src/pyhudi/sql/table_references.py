@@ -8,6 +8,7 @@ from typing import Any
 
 from pyhudi.errors import SqlSyntaxError
 from pyhudi.sql.predicate_pushdown import pushed_predicate
+from pyhudi.sql.semi_joins import JoinedKey, joined_keys
 from pyhudi.sql.statements import Name
 from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 
@@ -29,6 +30,7 @@ class Reference:
         aliased: Whether the query gives it a name.
         qualified: Where columns are called by a longer name than the table's own: positions to be cut out.
         predicate: What the query says in its WHERE of the rows of this table (`pyhudi.sql.predicate_pushdown`).
+        joined: Its columns that the query compares with columns of other tables (`pyhudi.sql.semi_joins`).
     """
 
     name: Name
@@ -40,6 +42,7 @@ class Reference:
     aliased: bool = False
     qualified: tuple[tuple[int, int], ...] = ()
     predicate: str | None = None
+    joined: tuple[JoinedKey, ...] = ()
 
 
 def find_references(query: str) -> list[Reference] | None:
@@ -75,8 +78,17 @@ def _reference(node: Any, cursor: Cursor, tree: Any) -> Reference | None:
         return None
     start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
     as_of, version, end = _time_travel(cursor, end)
-    predicate = pushed_predicate(node)
-    return Reference(name, start, end, as_of, version, None, bool(node.alias), _qualified(tree, name), predicate)
+    return Reference(
+        name,
+        start,
+        end,
+        as_of,
+        version,
+        aliased=bool(node.alias),
+        qualified=_qualified(tree, name),
+        predicate=pushed_predicate(node),
+        joined=joined_keys(node),
+    )
 
 
 def _defined(node: Any) -> set[str]:

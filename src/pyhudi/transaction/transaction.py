@@ -118,7 +118,7 @@ class Transaction:
         stats_reader: FileStatsReader = LOCAL,
         *,
         instant: str | None = None,
-    ) -> Transaction:
+    ) -> Self:
         """Announce a write.
 
         ``action`` is commit, deltacommit or replacecommit, ``operation`` an operation type such as ``UPSERT``.

@@ -285,6 +285,46 @@ def test_renamed_and_replaced_columns(tmp_path):
     assert sorted(names, key=len) == [{}, {"w": "v", "v": None}]
 
 
+def test_files_of_several_names_are_one_part_where_no_file_has_two_of_them(tmp_path):
+    first = pa.schema([("id", pa.string()), ("a", pa.int64()), ("b", pa.int64()), ("p", pa.string())])
+    versions = [{0: "id", 1: "a", 2: "b", 3: "p"}, {0: "id", 1: "c", 2: "b", 3: "p"}, {0: "id", 1: "c", 2: "a", 3: "p"}]
+    table = HandMadeTable(tmp_path / "t", schema=first)
+    schemas = [
+        {
+            "max_column_id": 3,
+            "version_id": 0 if n == 0 else int(at(20 * n)),
+            "type": "record",
+            "fields": [{"id": i, "name": name, "optional": True, "type": "long"} for i, name in names.items()],
+        }
+        for n, names in enumerate(versions)
+    ]
+    table.write(10, {("x", "f1"): [{"id": "1", "p": "x", "a": 1, "b": 2}]})
+    (table.root / ".hoodie/.schema").mkdir()
+    for n in (1, 2):
+        text = json.dumps({"schemas": schemas[n::-1]})
+        (table.root / f".hoodie/.schema/{at(20 * n)}_{at(20 * n)}.schemacommit").write_text(text)
+        own = versions[n]
+        now = first.set(1, first.field("a").with_name(own[1])).set(2, first.field("b").with_name(own[2]))
+        row = {"id": str(n + 1), "p": "x", own[1]: n, own[2]: n}
+        table.write(20 * n, {("x", f"f{n + 1}"): [row]}, schema=now, extra={"latest_schema": json.dumps(schemas[n])})
+        pinned = PinnedTable.of(table.client())
+        plan = plan_scan(pinned)
+        parts = file_parts(pinned, plan, plan.tasks)
+        if n == 1:  # a was renamed to c
+            (part,) = parts
+            assert set(part.names_of("c")) == {"a", "c"}
+            filtered = plan_scan(pinned, filter=[("c", "=", 1)])
+            assert len(file_parts(pinned, filtered, filtered.tasks)) == 2
+        else:  # b to a: in older files that is another column
+            assert sorted(part.tasks.num_rows for part in parts) in ([1, 2], [1, 1, 1])
+            assert all(len(part.names_of("a")) == 1 for part in parts)
+    assert sorted(result(table, columns=["id", "c", "a"]), key=lambda row: row["id"]) == [
+        {"id": "1", "c": 1, "a": 2},
+        {"id": "2", "c": 1, "a": 1},
+        {"id": "3", "c": 2, "a": 2},
+    ]
+
+
 @pytest.mark.parametrize("extension", ["parquet", "orc"])
 def test_batches_come_as_a_stream(tmp_path, extension):
     table = HandMadeTable(tmp_path / "t", extension=extension)

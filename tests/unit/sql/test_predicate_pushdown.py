@@ -44,3 +44,41 @@ def test_conditions(query: str, expected: list[str | None] | None):
         assert all(reference.predicate in (None, "`id` = 1") for reference in found)
     else:
         assert [reference.predicate for reference in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT * FROM t JOIN u ON t.a = u.b", [[("a", "u", "b")], [("b", "t", "a")]]),
+        ("SELECT * FROM t, u WHERE u.b = t.a AND t.c = 1", [[("a", "u", "b")], [("b", "t", "a")]]),
+        ("SELECT * FROM t x JOIN u y ON x.a = y.b AND x.c > y.c", [[("a", "u", "b")], [("b", "t", "a")]]),
+        ("SELECT * FROM t WHERE a IN (SELECT b FROM u WHERE c = 1)", [[("a", "u", "b")], []]),
+        ("SELECT * FROM t JOIN u ON t.a = u.b JOIN v ON v.c = u.d", None),
+        # rows without a partner come out, or something else is compared
+        ("SELECT * FROM t LEFT JOIN u ON t.a = u.b", [[], []]),
+        ("SELECT * FROM t FULL JOIN u ON t.a = u.b", [[], []]),
+        ("SELECT * FROM t LEFT ANTI JOIN u ON t.a = u.b", [[], []]),
+        ("SELECT * FROM t JOIN u ON t.a = u.b OR t.c = 1", [[], []]),
+        ("SELECT * FROM t JOIN u ON t.a <=> u.b", [[], []]),
+        ("SELECT * FROM t JOIN u ON a = b", [[], []]),
+        ("SELECT * FROM t JOIN u USING (a)", [[], []]),
+        ("SELECT * FROM t JOIN t ON t.a = t.b", [[], []]),
+        ("SELECT * FROM t WHERE a NOT IN (SELECT b FROM u)", [[], []]),
+        ("SELECT * FROM t WHERE a IN (SELECT b + 1 FROM u)", [[], []]),
+        ("SELECT * FROM t WHERE a IN (SELECT max(b) FROM u GROUP BY c)", [[], []]),
+        ("SELECT * FROM t WHERE a IN (SELECT b FROM u LIMIT 3)", [[], []]),
+        ("SELECT * FROM t WHERE c = 1 OR a IN (SELECT b FROM u)", [[], []]),
+        ("SELECT * FROM t JOIN u TABLESAMPLE (5 PERCENT) ON t.a = u.b", [[], []]),
+    ],
+)
+def test_joined_keys(query: str, expected: list[list[tuple[str, str, str]]] | None):
+    found = find_references(query)
+    assert found is not None
+    names = {reference.start: reference.name[0] for reference in found}
+    keys = [[(key.column, names[key.other], key.other_column) for key in one.joined] for one in found]
+    if expected is None:
+        assert keys == [[("a", "u", "b")], [("d", "v", "c"), ("b", "t", "a")], [("c", "u", "d")]] or sorted(
+            map(sorted, keys)
+        ) == sorted(map(sorted, [[("a", "u", "b")], [("b", "t", "a"), ("d", "v", "c")], [("c", "u", "d")]]))
+    else:
+        assert keys == expected

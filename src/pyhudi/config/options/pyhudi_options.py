@@ -38,6 +38,12 @@ READ_PUSHED_FILTERS = flag(
     "Python data source of Spark 4.1 and newer: leave out files and rows by the filters that Spark tells it. Spark "
     "then wants spark.sql.python.filterPushdown.enabled to be set, and fails where it is not.",
 )
+SQL_JOIN_PRUNING_MIN_BYTES = integer(
+    "pyhudi.sql.join.pruning.min.bytes",
+    64 * 1024 * 1024,
+    "Setting of the Spark session: bytes of the files of a table from which SQL leaves out files of it by the keys of "
+    "a small table that it is joined with.",
+)
 READ_LOG_INDEX_FOLDER = maybe_text(
     "pyhudi.read.log.index.folder",
     "Merge-on-read queries on Spark: a folder where the driver can leave small index files by which Spark itself reads "

@@ -6,8 +6,9 @@ writes, and of table services that recorded no columns, are asked themselves: on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -30,31 +31,96 @@ _READ_THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """Tasks whose base files hold the same types under the same names.
+    """Tasks whose base files can be read by one scan: they hold the same types.
 
     ``held`` are the plan's columns with the types that the files have for them (the table's where they lack one).
     ``names`` gives the name in the files of a column that is called otherwise there, None where it is missing though
-    the files have another column of that name.
+    the files have another column of that name. ``others`` are further names of columns, where some of the files have
+    a column by the one name and some by another; no file has two of them.
     """
 
     tasks: pa.Table
     held: pa.Schema
     names: FileNames
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def names_of(self, column: str) -> tuple[str, ...]:
+        """Return the names by which files of the part have a column; none where it is missing in all of them."""
+        name = self.names.get(column, column)
+        return () if name is None else (name, *self.others.get(column, ()))
+
+
+@dataclass(slots=True)
+class _Group:
+    """Files of some writes with the same types: their instants, all names that they have, and those for columns."""
+
+    held: pa.Schema
+    names: FileNames
+    instants: list[str]
+    stored: list[frozenset[str]]
 
 
 def file_parts(table: PinnedTable, plan: ScanPlan, tasks: pa.Table) -> list[FilePart]:
     """Split tasks of the plan by what their base files hold. Nearly always there is one part."""
-    parts: dict[str, tuple[pa.Schema, FileNames, list[str]]] = {}
+    groups: dict[str, _Group] = {}
     for instant, schema in written_schemas(table.active, tasks).items():
         names = plan.renamed.get(instant, {})
         held = as_held(plan.schema, schema, names)
-        parts.setdefault(f"{held} {names}", (held, names, []))[2].append(instant)
-    if len(parts) == 1:
-        return [FilePart(tasks, held, names) for held, names, _ in parts.values()]
-    return [
-        FilePart(tasks.filter(pc.is_in(tasks["base_instant"], value_set=pa.array(of, pa.string()))), held, names)
-        for held, names, of in parts.values()
-    ]
+        group = groups.setdefault(f"{held} {names}", _Group(held, names, [], []))
+        group.instants.append(instant)
+        group.stored.append(frozenset(schema.names))
+    if len(groups) == 1:
+        return [FilePart(tasks, group.held, group.names) for group in groups.values()]
+    filtered = set() if plan.filter is None else set(plan.filter.columns(plan.schema))
+    return [_part(tasks, merged) for merged in _merged(list(groups.values()), plan.schema.names, filtered)]
+
+
+def _part(tasks: pa.Table, groups: list[_Group]) -> FilePart:
+    instants = pa.array([instant for group in groups for instant in group.instants], pa.string())
+    found = tasks.filter(pc.is_in(tasks["base_instant"], value_set=instants))
+    first = groups[0]
+    others = {}
+    for column in first.held.names:
+        names = dict.fromkeys(group.names.get(column, column) for group in groups)
+        if len(names) > 1:
+            others[column] = tuple(name for name in list(names)[1:] if name is not None)
+    return FilePart(found, first.held, first.names, others)
+
+
+def _merged(groups: list[_Group], columns: list[str], filtered: set[str]) -> list[list[_Group]]:
+    """Groups that one scan can read together: a scan for each costs a stage of its own, and Spark does not compile a
+    union together with what follows it. A column is then the one of its names that a file has. Columns of the filter
+    keep one name, so that Spark leaves out row groups by it."""
+    found: list[list[_Group]] = []
+    for group in groups:
+        fitting = next((one for one in found if _read_together([*one, group], columns, filtered)), None)
+        if fitting is None:
+            found.append([group])
+        else:
+            fitting.append(group)
+    return found
+
+
+def _read_together(groups: list[_Group], columns: list[str], filtered: set[str]) -> bool:
+    if any(group.held != groups[0].held or nested_columns(group.names) for group in groups):
+        return False
+    taken: set[str] = set()
+    for column in columns:
+        names = {group.names.get(column, column) for group in groups}
+        if None in names:
+            if len(names) > 1:
+                return False
+            continue
+        if len(names) > 1 and column in filtered:
+            return False
+        if not taken.isdisjoint(names):
+            return False
+        taken.update(name for name in names if name is not None)
+        for group in groups:
+            own = group.names.get(column, column)
+            if any((stored & names) - {own} for stored in group.stored):
+                return False
+    return True
 
 
 def as_held(table: pa.Schema, written: pa.Schema, names: FileNames) -> pa.Schema:

@@ -61,7 +61,7 @@ def record_key(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
             text = F.concat(F.lit(f"{name}:"), part)
         texts.append(text)
     key = texts[0] if len(texts) == 1 else F.concat_ws(",", *texts)
-    return F.when(reduce(and_, unset), key_failure(F.lit(_null_message(spec)))).otherwise(key)
+    return F.when(reduce(and_, unset), key_failure(F.lit(spec.unset_key_message))).otherwise(key)
 
 
 def partition_path(schema: StructType, spec: KeySpec, zone: str = "UTC") -> Column:
@@ -125,13 +125,6 @@ def key_failure(message: Column) -> Column:
     return F.raise_error(F.concat(F.lit(_START), message, F.lit(_END))).cast("string")
 
 
-def _null_message(spec: KeySpec) -> str:
-    names = ", ".join(repr(name) for name in spec.record_fields)
-    if len(spec.record_fields) == 1:
-        return f"the record key field {names} is null or empty"
-    return f"the record key fields {names} are all null or empty"
-
-
 @contextmanager
 def key_errors(df: DataFrame | None = None, spec: KeySpec | None = None) -> Iterator[None]:
     """Context manager for Spark actions on frames of `with_keys`: key failures come out as RecordKeyError.
@@ -174,7 +167,7 @@ def check_keys(df: DataFrame, spec: KeySpec) -> None:
     assert row is not None
     if row["wrong"]:
         raise RecordKeyError(
-            f"{_null_message(spec)} in {row['wrong']:,} of {row['total']:,} rows; nothing was written. "
+            f"{spec.unset_key_message} in {row['wrong']:,} of {row['total']:,} rows; nothing was written. "
             "Fill or filter these rows, or name other fields in hoodie.datasource.write.recordkey.field"
         )
 

@@ -150,8 +150,8 @@ class _PartReader:
         self, spark: SparkSession, table: PinnedTable, plan: ScanPlan, part: FilePart, numbers: FileNumbers | None
     ) -> None:
         self._spark, self._table, self._schema, self._numbers = spark, table, plan.schema, numbers
-        names = {c: part.names.get(c, c) for c in plan.schema.names}
-        held = pa.schema([part.held.field(c).with_name(n) for c, n in names.items() if n is not None])
+        names = {c: part.names_of(c) for c in plan.schema.names}
+        held = pa.schema([part.held.field(c).with_name(n) for c, found in names.items() for n in found])
         self._as_named = held.names == plan.schema.names
         changed = {f.name: _changed(f, names[f.name], part.held, part.names) for f in plan.schema}
         self._changed = {name: column for name, column in changed.items() if column is not None}
@@ -200,14 +200,17 @@ class _PartReader:
         return StructType([*fields, StructField(FILE_NUMBER, LongType())] if way.numbered else fields)
 
 
-def _changed(field: pa.Field, name: str | None, held: pa.Schema, names: FileNames) -> Column | None:
+def _changed(field: pa.Field, stored: tuple[str, ...], held: pa.Schema, names: FileNames) -> Column | None:
     """Conversion of a column of the plan from that of the files; None if they are the same."""
-    if name is None:
+    if not stored:
         return sf.lit(None).cast(_spark_type(field))
+    column = sf.col(quoted_name(stored[0]))
+    if len(stored) > 1:  # no file has two of them
+        column = sf.coalesce(*(sf.col(quoted_name(name)) for name in stored))
     kind = held.field(field.name).type
     if kind != field.type:
-        return _widened(sf.col(quoted_name(name)), kind, field, field.name, names)
-    return sf.col(quoted_name(name)) if name != field.name else None
+        return _widened(column, kind, field, field.name, names)
+    return None if stored == (field.name,) else column
 
 
 def _widened(column: Column, held: pa.DataType, field: pa.Field, path: str, names: FileNames) -> Column:

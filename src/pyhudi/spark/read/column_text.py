@@ -16,6 +16,8 @@ import pyarrow as pa
 
 _PRINTED = re.compile(r"Column<'(.*)'>", re.DOTALL)
 _COMPARISON = re.compile(r"\(([^\W\d]\w*) (<=>|<=|>=|=|<|>) (-?\d+|[^\W\d]\w*)\)")
+_CALLED = re.compile(r"(<=>|<=|>=|=|<|>)\(([^\W\d]\w*), (-?\d+|[^\W\d]\w*|'[^'\\]*')\)")
+_CALLED_JOIN = re.compile(r"(and|or)\(")
 _JOINED = re.compile(r" (AND|OR) ")
 _WORDS = {"AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE"}
 
@@ -41,6 +43,14 @@ def _condition(text: str, at: int, schema: pa.Schema) -> tuple[str, int] | None:
         name, sign, value = comparison.groups()
         literal = _literal(name, value, schema)
         return None if literal is None else (f"`{name}` {sign} {literal}", comparison.end())
+    called = _CALLED.match(text, at)
+    if called is not None:
+        sign, name, value = called.groups()
+        literal = _literal(name, value, schema)
+        return None if literal is None else (f"`{name}` {sign} {literal}", called.end())
+    join = _CALLED_JOIN.match(text, at)
+    if join is not None:
+        return _called_join(text, join, schema)
     left = _condition(text, at + 1, schema) if text.startswith("((", at) else None
     word = None if left is None else _JOINED.match(text, left[1])
     if left is None or word is None:
@@ -51,10 +61,23 @@ def _condition(text: str, at: int, schema: pa.Schema) -> tuple[str, int] | None:
     return f"(({left[0]}) {word[1]} ({right[0]}))", right[1] + 1
 
 
+def _called_join(text: str, join: re.Match[str], schema: pa.Schema) -> tuple[str, int] | None:
+    """``and(…, …)`` or ``or(…, …)``."""
+    left = _condition(text, join.end(), schema)
+    if left is None or not text.startswith(", ", left[1]):
+        return None
+    right = _condition(text, left[1] + 2, schema)
+    if right is None or not text.startswith(")", right[1]):
+        return None
+    return f"(({left[0]}) {join[1].upper()} ({right[0]}))", right[1] + 1
+
+
 def _literal(name: str, value: str, schema: pa.Schema) -> str | None:
     """The literal that a word is when it is compared with a column."""
-    if name not in schema.names:
+    if name not in schema.names or value in schema.names:
         return None
+    if value.startswith("'"):
+        return value if pa.types.is_string(schema.field(name).type) and "${" not in value else None
     kind, is_word = schema.field(name).type, not value.lstrip("-").isdigit()
     if is_word and (value.lower() in {column.lower() for column in schema.names} or value.upper() in _WORDS):
         return None

@@ -37,7 +37,7 @@ from pyhudi.spark.execution.driver_frames import union
 from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.base_file_scan import read_engine, read_natively
 from pyhudi.spark.read.change_frame import change_frame
-from pyhudi.spark.read.frame_pruning import FrameOrigin, remember_origin
+from pyhudi.spark.read.frame_pruning import FrameOrigin, remember_origin, remember_read
 from pyhudi.spark.read.merged_slices import merged_rows
 from pyhudi.spark.read.native_log_scan import native_log_scan
 from pyhudi.spark.read.overridden_functions import overridden_in_filter
@@ -79,9 +79,10 @@ def read(
         )
 
     if pruned_by is not None:
-        return dataframe(spark, table, replace(planned(RowFilter(sql=pruned_by)), filter=None), settings)
+        plan = replace(planned(RowFilter(sql=pruned_by)), filter=None)
+        return remember_read(dataframe(spark, table, plan, settings), plan)
     plan = planned(rows)
-    found = dataframe(spark, table, plan, settings)
+    found = remember_read(dataframe(spark, table, plan, settings), plan)
     # Spark Connect tells only when rows are fetched that a column is not there.
     if rows is not None or is_connect(spark):
         return found

@@ -28,7 +28,7 @@ from pyhudi.read.filters.sql_predicate import implied_predicate
 from pyhudi.read.scan_plan import ScanPlan
 from pyhudi.spark.read.column_text import condition_text
 
-_ORIGIN = "_pyhudi_origin"
+_ORIGIN, _READ = "_pyhudi_origin", "_pyhudi_read"
 _HIDDEN = "_metadata"
 MOST_NAMES = 1000
 """Files up to which they are named to Spark: every file is compared with the names."""
@@ -49,6 +49,26 @@ class FrameOrigin:
     files: int
     plan: Callable[[RowFilter], ScanPlan]
     known: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRead:
+    """Extent of what a loaded DataFrame reads: the number of file slices, and the bytes of their files."""
+
+    files: int
+    size_bytes: int
+
+
+def remember_read(frame: DataFrame, plan: ScanPlan) -> DataFrame:
+    """Note how much a loaded DataFrame reads; returns it."""
+    frame.__dict__[_READ] = PlannedRead(plan.tasks.num_rows, plan.size_bytes)
+    return frame
+
+
+def planned_read(frame: DataFrame) -> PlannedRead | None:
+    """Return how much a DataFrame reads, as it was loaded; None if it was not."""
+    found: PlannedRead | None = frame.__dict__.get(_READ)
+    return found
 
 
 def remember_origin(frame: DataFrame, origin: FrameOrigin) -> DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException
@@ -16,6 +16,7 @@ from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.sql.catalog import CatalogTable, CatalogView, find
 from pyhudi.spark.sql.passthrough_statements import fetched, spark_sql
+from pyhudi.spark.sql.semi_join_pruning import TableRead, joined_predicate
 from pyhudi.spark.sql.session_config import session_options
 from pyhudi.spark.sql.table_functions import run_table_function
 from pyhudi.sql.statements import Name
@@ -70,6 +71,8 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, p
         return Prepared(query)
     changes: list[tuple[Reference, str]] = []
     tables: dict[str, ViewSource] = {}
+    sources: dict[int, ViewSource] = {}
+    reads: dict[int, TableRead] = {}
     concerned = False
     for number, reference in enumerate(references):
         if reference.arguments is not None:
@@ -91,8 +94,8 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, p
             # a name for each place in a query, not for each condition: there would be ever more of them
             place = f" {prunes} {number}" if source.predicate is not None else ""
             view = _view_name(spark, f"{found.location} {given}{place}")
-            _refresh(spark, view, source)
-            tables[view] = source
+            reads[reference.start] = TableRead(_refresh(spark, view, source), reference.predicate)
+            tables[view] = sources[reference.start] = source
             changes.append((reference, _global(spark, view)))
             concerned = True
         elif isinstance(found, CatalogView):
@@ -105,7 +108,30 @@ def prepare(spark: SparkSession, query: str, namespace: Name | None = None, *, p
                 concerned = True
         elif name != reference.name and reference.as_of is None and reference.version is None:
             changes.append((reference, quoted(name)))
+    if prunes and len(reads) > 1:
+        changes = [(one, _joined_view(spark, one, prunes, sources, reads) or view) for one, view in changes]
     return Prepared(replaced(query, changes, lambda part: quoted([part])), tables, concerned)
+
+
+def _joined_view(
+    spark: SparkSession,
+    reference: Reference,
+    prunes: str,
+    sources: Mapping[int, ViewSource],
+    reads: Mapping[int, TableRead],
+) -> str | None:
+    """Show a table without the files in which no key is of those that the query joins it with; returns the view's name,
+    None if there are no such keys."""
+    source, read = sources.get(reference.start), reads.get(reference.start)
+    if source is None or read is None or not reference.joined:
+        return None
+    keys = joined_predicate(spark, read.rows, reference.joined, reads)
+    if keys is None:
+        return None
+    known = keys if source.predicate is None else f"({source.predicate}) AND {keys}"
+    view = _view_name(spark, f"{source.location} {source.given} {prunes} joined {reference.start}")
+    _refresh(spark, view, replace(source, predicate=known))
+    return _global(spark, view)
 
 
 def remember_view(spark: SparkSession, name: str, prepared: Prepared) -> None:
@@ -169,10 +195,12 @@ def _view_name(spark: SparkSession, what: str) -> str:
     return "_pyhudi_" + hashlib.sha1(f"{_session_id(spark)} {what}".encode(), usedforsecurity=False).hexdigest()[:16]
 
 
-def _refresh(spark: SparkSession, view: str, source: ViewSource) -> None:
+def _refresh(spark: SparkSession, view: str, source: ViewSource) -> DataFrame:
+    """Have a view show a table as it is now; returns the rows."""
     given = dict(source.given)
     rows = load_table(spark, source.location, given, predicate=source.predicate)
     _ordered(rows, source.location, given).createOrReplaceGlobalTempView(view)
+    return rows
 
 
 def _ordered(rows: DataFrame, location: str, given: Mapping[str, str]) -> DataFrame:

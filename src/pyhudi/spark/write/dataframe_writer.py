@@ -19,6 +19,7 @@ from pyhudi.read.execute.merged_reader import column_names
 from pyhudi.read.schema.table_columns import table_schema
 from pyhudi.read.table_location import refuse_nested_table
 from pyhudi.schema.meta_columns import remove_meta_columns
+from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.services.inline_services import (
     after_commit,
     after_deltacommit,
@@ -292,7 +293,8 @@ def _prepare(
     check_partial(config, operation, opts, rows.columns)
     pinned = None if client is None else PinnedTable.of(client)
     table = None if pinned is None else table_schema(pinned)
-    schema = write_schema(rows, None if table is None else table.schema, config, opts, operation)
+    incoming = from_spark_json(rows.schema.json())
+    schema = write_schema(incoming, None if table is None else table.schema, config, opts, operation)
     planned_on = None if table is None else table.recorded
     bucketing = _bucketing(storage, client, config, opts)
     job = WriteJob(rows, storage, client, config, merging, opts, operation, spec, schema, planned_on, bucketing)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation
 from pyhudi.errors import SchemaMismatchError
-from pyhudi.schema.meta_columns import is_meta_column, remove_meta_columns
+from pyhudi.schema.meta_columns import remove_meta_columns
 from pyhudi.schema.schema_evolution import EvolutionOptions, reconcile
 from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.schema.table_types import as_nullable, table_schema
@@ -27,30 +27,40 @@ def own_columns(df: DataFrame, *, may_be_none: bool = False) -> DataFrame:
         SchemaMismatchError: a column has a name that this library needs for itself, or that another one has, but for
             case, or there is no column at all.
     """
-    _check_names(from_spark_json(df.schema.json()))
-    names = [name for name in df.columns if not is_meta_column(name)]
-    taken = sorted(set(names) & HELPER_COLUMNS)
-    if taken:
-        raise SchemaMismatchError(f"the column name {taken[0]!r} is reserved; rename the column")
-    if not names and not may_be_none:
-        raise SchemaMismatchError("there are no columns to write")
+    names = own_schema(from_spark_json(df.schema.json()), may_be_none=may_be_none).names
     if len(names) == len(df.columns):
         return df
     return df.select(*(quoted([name]) for name in names))
 
 
+def own_schema(incoming: pa.Schema, *, may_be_none: bool = False) -> pa.Schema:
+    """The incoming columns without meta columns.
+
+    Raises:
+        SchemaMismatchError: as `own_columns`.
+    """
+    _check_names(incoming)
+    own = remove_meta_columns(incoming)
+    taken = sorted(set(own.names) & HELPER_COLUMNS)
+    if taken:
+        raise SchemaMismatchError(f"the column name {taken[0]!r} is reserved; rename the column")
+    if not own.names and not may_be_none:
+        raise SchemaMismatchError("there are no columns to write")
+    return own
+
+
 def write_schema(
-    df: DataFrame, table: pa.Schema | None, config: TableConfig, opts: Options, operation: Operation
+    incoming: pa.Schema, table: pa.Schema | None, config: TableConfig, opts: Options, operation: Operation
 ) -> pa.Schema:
     """The table's own columns as files hold them from the write on.
 
-    ``table`` are the table's columns now (None: nothing is known); a delete leaves them as they are. Partition columns
-    that the table keeps out of its files are left out.
+    ``incoming`` are the columns of the rows, ``table`` are the table's columns now (None: nothing is known); a delete
+    leaves them as they are. Partition columns that the table keeps out of its files are left out.
 
     Raises:
         SchemaMismatchError: incoming columns cannot become the table's columns.
     """
-    incoming = _stored(from_spark_json(df.schema.json()), config)
+    incoming = _stored(incoming, config)
     _check_types(incoming if table is None else pa.schema([]))
     if table is None:
         return as_nullable(table_schema(incoming))

@@ -1,0 +1,103 @@
+"""Semi-join pruning: the keys of a small table of a query leave out files of the large one that it is joined with.
+
+The keys are read when the query is planned, from the snapshot of the small table that the query reads, too; so the
+files that are left have every row that the join can want. The indexes of the large table get them as
+``column IN (…)``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import ByteType, DateType, IntegerType, LongType, ShortType, StringType
+
+from pyhudi.config import Options, options
+from pyhudi.spark.keys.key_text import quoted
+from pyhudi.spark.read.frame_pruning import planned_read
+from pyhudi.sql.semi_joins import JoinedKey
+
+MOST_KEYS = 1000
+"""Rows of the small table up to which their keys are looked up."""
+_SMALLER = 2
+"""The large table's files are at least so many times the small one's."""
+_MOST_BYTES = 16 * 1024 * 1024
+"""Bytes of the small table's files up to which it is read beforehand."""
+_KINDS = (StringType, ByteType, ShortType, IntegerType, LongType, DateType)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """A table that a query reads.
+
+    Args:
+        rows: Its rows, of the snapshot that the query reads.
+        predicate: What the query says of them.
+    """
+
+    rows: DataFrame
+    predicate: str | None
+
+
+def joined_predicate(
+    spark: SparkSession, large: DataFrame, joined: tuple[JoinedKey, ...], reads: Mapping[int, TableRead]
+) -> str | None:
+    """Return what the keys of smaller tables say of the rows of a table, as SQL; None if nothing, or nothing that pays.
+
+    Runs a small Spark job for each such table.
+
+    Args:
+        spark: The session.
+        large: The rows of the table.
+        joined: Its columns that are compared with others.
+        reads: The tables that the query reads, by where their references begin.
+    """
+    parts = [
+        text
+        for key in joined
+        if (small := reads.get(key.other)) is not None and _pays(spark, large, small.rows)
+        if (text := _among(large, key, small)) is not None
+    ]
+    return " AND ".join(parts) or None
+
+
+def _pays(spark: SparkSession, large: DataFrame, small: DataFrame) -> bool:
+    read, keys = planned_read(large), planned_read(small)
+    if read is None or keys is None or read.files < 2 or keys.size_bytes > _MOST_BYTES:
+        return False
+    option = options.SQL_JOIN_PRUNING_MIN_BYTES
+    given = spark.conf.get(option.key, None)
+    least = Options.parse({} if given is None else {option.key: given}).get_typed(option)
+    return read.size_bytes >= max(least, _SMALLER * keys.size_bytes)
+
+
+def _among(large: DataFrame, key: JoinedKey, small: TableRead) -> str | None:
+    """The condition that a column has one of the keys; None if these are too many, or of another type."""
+    column, other = _field(large, key.column), _field(small.rows, key.other_column)
+    if column is None or other is None or column.dataType != other.dataType or not isinstance(other.dataType, _KINDS):
+        return None
+    rows = small.rows if small.predicate is None else small.rows.where(small.predicate)
+    name = quoted([other.name])
+    found = rows.select(name).where(sf.col(name).isNotNull()).limit(MOST_KEYS + 1).collect()
+    values = {row[0] for row in found}
+    literals = [_literal(value) for value in values]
+    if len(found) > MOST_KEYS or None in literals:
+        return None
+    return f"{quoted([column.name])} IN ({', '.join(sorted(map(str, literals)))})" if literals else None
+
+
+def _field(frame: DataFrame, name: str) -> Any:
+    """The column of that name, whatever its case; None if there is none."""
+    return next((field for field in frame.schema.fields if field.name.lower() == name.lower()), None)
+
+
+def _literal(value: Any) -> str | None:
+    if isinstance(value, dt.date):
+        return f"DATE '{value.isoformat()}'"
+    if not isinstance(value, str):
+        return str(value)
+    return None if any(sign in value for sign in ("'", '"', "\\", "${")) else f"'{value}'"

@@ -1,0 +1,109 @@
+"""Columns of a table that a query compares with those of another one, so that only rows with the other's keys matter.
+
+Looked into are equalities in the WHERE of the SELECT that has the table in its FROM and in the ON of its inner joins,
+and ``IN`` with a subquery of one column, as far as rows of the table without such a partner do not come out of the
+query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyhudi.sql.predicate_pushdown import conjuncts, own_column, select_of
+
+_PLAIN = ("expressions", "from", "from_", "where", "distinct")
+"""What a subquery may have, so that its rows are those of its table that meet its WHERE."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedKey:
+    """An equality of columns of two tables.
+
+    Args:
+        column: The column of the one table.
+        other: Where the reference to the other table begins in the text.
+        other_column: The column of the other table.
+    """
+
+    column: str
+    other: int
+    other_column: str
+
+
+def joined_keys(table: Any) -> tuple[JoinedKey, ...]:
+    """Return the columns of a table whose values the query wants to be among those of a column of another table.
+
+    Args:
+        table: The table in the query's tree of sqlglot (``exp.Table``).
+    """
+    select = select_of(table)
+    if select is None:
+        return ()
+    others = [one for one in _tables(select) if one is not table and select_of(one) is select]
+    names = [_name(one) for one in _tables(select)]
+    if len(set(names)) < len(names):
+        return ()
+    found = [key for part in _conditions(select) for one in others if (key := _equality(part, table, one)) is not None]
+    alone = not select.args.get("joins") and not select.args.get("laterals")
+    where = select.args.get("where")
+    parts = [] if where is None else list(conjuncts(where.this))
+    return (*found, *(key for part in parts if (key := _membership(part, table, alone)) is not None))
+
+
+def _name(table: Any) -> str:
+    return str(table.alias or table.name).lower()
+
+
+def _tables(select: Any) -> list[Any]:
+    """The tables that stand in the FROM of a SELECT, and in its joins."""
+    from sqlglot import exp
+
+    places = [select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or [])]
+    return [place.this for place in places if place is not None and isinstance(place.this, exp.Table)]
+
+
+def _conditions(select: Any) -> Iterator[Any]:
+    """Conditions that all rows meet that come out of the FROM of a SELECT."""
+    where = select.args.get("where")
+    if where is not None:
+        yield from conjuncts(where.this)
+    for join in select.args.get("joins") or []:
+        on = join.args.get("on")
+        if on is not None and not join.side and not join.method and (join.kind or "INNER").upper() == "INNER":
+            yield from conjuncts(on)
+
+
+def _equality(part: Any, table: Any, other: Any) -> JoinedKey | None:
+    from sqlglot import exp
+
+    if not isinstance(part, exp.EQ):
+        return None
+    for mine, theirs in ((part.this, part.expression), (part.expression, part.this)):
+        column, key = own_column(mine, _name(table), alone=False), own_column(theirs, _name(other), alone=False)
+        if column is not None and key is not None:
+            return _key(column, other, key)
+    return None
+
+
+def _membership(part: Any, table: Any, alone: bool) -> JoinedKey | None:
+    """``column IN (SELECT key FROM other WHERE …)``."""
+    from sqlglot import exp
+
+    if not isinstance(part, exp.In) or part.args.get("query") is None:
+        return None
+    column = own_column(part.this, _name(table), alone)
+    inner = part.args["query"].unnest()
+    if column is None or not isinstance(inner, exp.Select) or len(inner.expressions) != 1:
+        return None
+    if any(value for name, value in inner.args.items() if name not in _PLAIN) or len(_tables(inner)) != 1:
+        return None
+    other = _tables(inner)[0]
+    key = own_column(inner.expressions[0].unalias(), _name(other), alone=True)
+    return None if key is None or select_of(other) is not inner else _key(column, other, key)
+
+
+def _key(column: str, other: Any, key: str) -> JoinedKey | None:
+    start = other.parts[0].meta.get("start")
+    return None if start is None else JoinedKey(column, start, key)

@@ -1,0 +1,229 @@
+"""Changes of columns, and files of every version read as those of the newest: against rows kept by column ids."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyhudi.errors import SchemaError, SchemaMismatchError
+from pyhudi.schema import schema_changes as sc
+from pyhudi.schema.column_names import file_columns, names_between, with_table_names
+from pyhudi.schema.internal_schema import Array, InternalSchema, Map, Record, Type, with_version
+from pyhudi.schema.schema_evolution import conform
+from pyhudi.table.schema_history import SchemaHistory
+from tests.properties import examples
+
+TABLES = Path(__file__).parents[2] / "golden" / "tables"
+INNER = pa.struct([("a", pa.int32()), ("b", pa.string())])
+START = InternalSchema.of(
+    pa.schema({"id": pa.int32(), "n": pa.string(), "s": INNER, "l": pa.list_(INNER), "m": pa.map_(pa.string(), INNER)})
+)
+NAMES = ["n", "s", "l", "m", "a", "b", "c", "d"]
+
+
+# --- against a model -------------------------------------------------------------------------------------------------
+
+
+def value(kind: Type, seed: int) -> Any:
+    """A value by column ids: structs are dicts from ids."""
+    if seed % 7 == 0:
+        return None
+    match kind:
+        case Record():
+            return {field.id: value(field.type, seed + field.id) for field in kind.fields}
+        case Array():
+            return [value(kind.element, seed + i) for i in range(seed % 3)]
+        case Map():
+            return [(str(i), value(kind.value, seed + i)) for i in range(seed % 3)]
+        case "int" | "long":
+            return seed
+        case "double":
+            return float(seed)
+    return f"t{seed}"
+
+
+def named(kind: Type, by_id: Any) -> Any:
+    """A value under the names and types of a version."""
+    if by_id is None:
+        return None
+    match kind:
+        case Record():
+            return {field.name: named(field.type, by_id.get(field.id)) for field in kind.fields}
+        case Array():
+            return [named(kind.element, one) for one in by_id]
+        case Map():
+            return [(key, named(kind.value, one)) for key, one in by_id]
+        case "string":
+            return str(by_id)
+        case "double":
+            return float(by_id)
+    return by_id
+
+
+def batch(schema: InternalSchema, rows: list[Any]) -> pa.RecordBatch:
+    record = Record(schema.fields)
+    return pa.RecordBatch.from_pylist([named(record, row) for row in rows], schema=schema.to_arrow())
+
+
+CHANGES = st.one_of(
+    st.tuples(st.just("add"), st.sampled_from(["", "s.", "l.element.", "m.value."]), st.sampled_from(NAMES)),
+    st.tuples(st.just("drop"), st.integers(0, 30), st.none()),
+    st.tuples(st.just("again"), st.integers(0, 30), st.sampled_from([pa.int32(), pa.string(), INNER])),
+    st.tuples(st.just("rename"), st.integers(0, 30), st.sampled_from(NAMES)),
+    st.tuples(st.just("type"), st.integers(0, 30), st.sampled_from([pa.int64(), pa.float64(), pa.string()])),
+    st.tuples(st.just("move"), st.integers(0, 30), st.booleans()),
+    st.tuples(st.just("write"), st.integers(1, 4), st.integers(1, 1000)),
+)
+
+
+def changed(schema: InternalSchema, what: str, which: Any, more: Any) -> InternalSchema:
+    if what == "add":
+        kind = pa.struct([("x", pa.int32())]) if more == "d" else pa.int32()
+        return sc.add_column(schema, f"{which}{more}", kind, position=sc.Position(first=not which))
+    paths = [path for path in schema.paths() if schema.field_at(path) is not None and path != "id"]
+    if not paths:
+        return schema
+    path = paths[which % len(paths)]
+    match what:
+        case "drop":
+            return sc.drop_column(schema, path)
+        case "again":  # another column by the name of a dropped one
+            return sc.add_column(sc.drop_column(schema, path), path, more)
+        case "rename":
+            return sc.rename_column(schema, path, more)
+        case "type":
+            return sc.change_type(schema, path, more)
+    position = sc.Position(first=True) if more or "." in path else sc.Position(after="id")
+    return sc.move_column(schema, path, position)
+
+
+@settings(max_examples=examples(150))
+@given(st.lists(CHANGES, min_size=1, max_size=14))
+def test_files_of_every_version_are_read_as_the_newest(steps: list[tuple[str, Any, Any]]) -> None:
+    schema, files = START, []
+    history = SchemaHistory.of(START)
+    for number, (what, which, more) in enumerate(steps, 1):
+        if what == "write":
+            rows = [value(Record(schema.fields), more + i) or {} for i in range(which)]
+            files.append((number, schema, rows))
+            continue
+        try:
+            schema = with_version(changed(schema, what, which, more), number)
+        except SchemaMismatchError:
+            continue  # no such change: the schema stays
+        history = history.with_version(schema)
+    newest = schema.to_arrow()
+    assert [json.loads(version.to_json()) for version in reversed(history.versions)] == json.loads(history.text)[
+        "schemas"
+    ]
+    for number, written, rows in files:
+        names = history.names(newest, None, str(number))
+        assert names == names_between(written, schema)
+        inside = file_columns(newest, names)
+        stored = batch(written, rows)
+        there = [name for name in stored.schema.names if name in inside]
+        read = conform(with_table_names(stored.select(there), inside, names), newest)
+        expected = [as_of_types(schema, written, row) for row in rows]
+        assert read.to_pylist() == expected
+    for name in history.unchanged() & set(newest.names):
+        assert all(version.field_at(name) is None or name in version.paths() for version in history.versions)
+
+
+def as_of_types(newest: InternalSchema, written: InternalSchema, row: Any) -> Any:
+    """What a row that was written under one version is under another: by ids, floats as text as Java has them."""
+    stored = batch(written, [row]).to_pylist()[0]
+    return _moved(Record(newest.fields), Record(written.fields), stored)
+
+
+def _moved(wanted: Type, written: Type, found: Any) -> Any:
+    if found is None:
+        return None
+    match wanted, written:
+        case Record(), Record():
+            there = {field.id: field for field in written.fields}
+            return {
+                field.name: _moved(field.type, there[field.id].type, found[there[field.id].name])
+                if field.id in there
+                else None
+                for field in wanted.fields
+            }
+        case Array(), Array():
+            return [_moved(wanted.element, written.element, one) for one in found]
+        case Map(), Map():
+            return [(key, _moved(wanted.value, written.value, one)) for key, one in found]
+    return named(wanted, found)
+
+
+# --- what Apache Hudi has written ------------------------------------------------------------------------------------
+
+
+def test_the_text_is_that_of_the_original() -> None:
+    with zipfile.ZipFile(TABLES / "v8_cow_alter.zip") as file:
+        (newest,) = [name for name in file.namelist() if "415687_" in name and name.endswith(".schemacommit")]
+        text = file.read(newest).decode()
+    versions = [InternalSchema.from_json(one) for one in json.loads(text)["schemas"]]
+    history = SchemaHistory.of(versions[-1])
+    for version in reversed(versions[:-1]):
+        history = history.with_version(version)
+    assert history.text == text
+    assert InternalSchema.of(versions[-1].to_arrow()) == versions[-1]
+    added = sc.add_column(versions[-1], "w", pa.list_(pa.int32()))
+    assert (added.fields, added.max_column_id) == (versions[-2].fields, versions[-2].max_column_id)
+    assert sc.change_type(versions[-2], "x", pa.int64()).fields == versions[-3].fields
+    assert sc.drop_column(versions[1], "z").fields == versions[0].fields
+
+
+# --- refusals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda s: sc.drop_column(s, "gone"), "no column 'gone'; the table has id, n, s, l, m"),
+        (lambda s: sc.drop_column(s, "s.gone"), "no column 's.gone'; s has a, b"),
+        (lambda s: sc.rename_column(s, "n", "S"), "there is a column 's' already"),
+        (lambda s: sc.rename_column(s, "n", "s.n"), "the last part of its path alone"),
+        (lambda s: sc.add_column(s, "N", pa.int32()), "there is a column 'n' already"),
+        (lambda s: sc.add_column(s, "n.x", pa.int32()), "'n' is no struct"),
+        (lambda s: sc.add_column(s, "x", pa.int32(), position=sc.Position(after="y")), "no such column in the table"),
+        (lambda s: sc.add_column(s, "l.x", pa.int32()), "'l' is no struct"),
+        (lambda s: sc.change_type(s, "s", pa.int32()), "nested"),
+        (lambda s: sc.change_type(s, "n", INNER), "only plain types change"),
+        (lambda s: sc.change_type(s, "n", pa.int32()), "cannot become int from string: not every value would survive"),
+        (lambda s: sc.change_type(s, "id", pa.float32()), "cannot become float from int"),
+        (lambda s: sc.change_type(s, "id", pa.decimal128(9, 0)), r"cannot become decimal\(9, 0\)"),
+        (lambda s: sc.change_type(s, "m.key", pa.int32()), "the keys of maps cannot be changed"),
+        (lambda s: sc.drop_column(sc.drop_column(s, "s.a"), "s.b"), "the last one of s"),
+    ],
+)
+def test_refusals(change: Any, text: str) -> None:
+    with pytest.raises(SchemaMismatchError, match=text):
+        change(START)
+
+
+def test_inside_lists_and_maps() -> None:
+    plain = InternalSchema.of(pa.schema([("l", pa.list_(pa.int32())), ("m", pa.map_(pa.string(), pa.float32()))]))
+    wider = sc.change_type(sc.change_type(plain, "l.element", pa.int64()), "m.value", pa.string())
+    assert wider.to_arrow().types == [pa.list_(pa.field("element", pa.int64())), pa.map_(pa.string(), pa.string())]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("bigint", pa.int64()),
+        ("Decimal(10, 2)", pa.decimal128(10, 2)),
+        ("timestamp_ntz", pa.timestamp("us")),
+        (pa.large_string(), pa.string()),
+    ],
+)
+def test_types_by_name(given: object, expected: pa.DataType) -> None:
+    assert sc.as_table_type(given) == expected
+    with pytest.raises(SchemaError, match="no_type"):
+        sc.as_table_type("no_type")
