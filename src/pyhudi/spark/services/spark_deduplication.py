@@ -192,7 +192,8 @@ def _replace(
     stored, own = stored_columns(table, "deduplicate", None)
     merging = with_delete_marker(table.config.merging, opts)
     context = write_context(table.storage, table.config, merging, opts, Operation.BULK_INSERT, tx.instant, own)
-    context = replace(context, logs=None, names_at=column_names(table, as_nullable(stored)))
+    column_version = column_names(table, as_nullable(stored))
+    context = replace(context, logs=None, names_at=column_version)
     names = [*copied_columns(context), FILE_ID, _PLACE]
     rows = deduplicated_rows(spark, table, opts, found).select(*map(quoted_name, names))
     tasks = min(found.groups.num_rows, _MAX_TASKS)
@@ -201,7 +202,9 @@ def _replace(
         stats = run_tasks(rows, _writing(context, found.partition, _bucket_ids(table, found)))
     slices = FileSystemView.load(table, partitions=[found.partition]).latest_slices()
     replaced = pa.Table.from_arrays([found.groups["partition"], found.groups["file_id"]], schema=REPLACED_SCHEMA)
-    metadata = CommitMetadata(OPERATION, stats, {"schema": to_avro(own, table.config.name)}, replaced=replaced)
+    version = {} if column_version is None else column_version.recorded()
+    extra = {"schema": to_avro(own, table.config.name), **version}
+    metadata = CommitMetadata(OPERATION, stats, extra, replaced=replaced)
     changes = KeyChanges(stats, slices, replaced)
     index = index_delta(spark, client.storage, tx.config, tx.typed_options, tx.instant, changes)
     index = with_other_indexes(spark, client, opts, tx, metadata, index)
