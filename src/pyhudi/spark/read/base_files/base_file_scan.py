@@ -25,9 +25,9 @@ from pyhudi.schema.column_names import FileNames, nested_columns
 from pyhudi.schema.internal_schema import ELEMENT, VALUE
 from pyhudi.spark.execution.driver_frames import constant, union
 from pyhudi.spark.keys.key_text import quoted_name
-from pyhudi.spark.read.partition_columns import PartitionColumns, partition_columns
-from pyhudi.spark.read.partition_folders import FILE_NUMBER, Folders
-from pyhudi.spark.read.spark_file_reader import FileReader, cannot_reach, is_mount_error, read_settings
+from pyhudi.spark.read.base_files.partition_columns import PartitionColumns, partition_columns
+from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER, Folders
+from pyhudi.spark.read.base_files.spark_file_reader import FileReader, cannot_reach, is_mount_error, read_settings
 from pyhudi.spark.spark_types import spark_schema
 
 if TYPE_CHECKING:
