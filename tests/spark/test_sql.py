@@ -268,7 +268,7 @@ def test_what_is_refused(spark):
         "CALL show_comits('rides')": QueryError,
         "CALL show_commits(tabel => 'rides')": QueryError,
         "CALL hive_sync('rides')": UnsupportedTableError,
-        "CALL show_invalid_parquet(path => 'x', needDelete => true)": UnsupportedTableError,
+        "CALL show_invalid_parquet(path => 'x', needDelete => true)": NotAHudiTableError,
         "CALL run_ttl('rides')": ConfigError,
         "CALL show_commits('rides; DROP TABLE rides')": QueryError,
     }
