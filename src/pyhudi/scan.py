@@ -98,7 +98,7 @@ class Scan:
             A DataFrame with the columns of the scan. It reads the files that the table had at this call.
         """
         from pyhudi.spark.read.dataframe_reader import dataframe
-        from pyhudi.spark.read.overridden_functions import overridden_in_filter
+        from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
         from pyhudi.spark.session_settings import session_zone
 
         now = self.now()

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 from tests.spark.model import frame, options
 
 import pyhudi
-from pyhudi.spark.read.column_text import condition_text
+from pyhudi.spark.read.pruning.column_text import condition_text
 from pyhudi.spark.write.dataframe_writer import write
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("v", pa.string())])

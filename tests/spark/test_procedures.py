@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from pyhudi.errors import (
     TransactionError,
     UnsupportedTableError,
 )
+from pyhudi.table.meta_client import TableMetaClient
 
 pytest.importorskip("sqlglot")
 
@@ -46,7 +48,7 @@ def test_procedures_in_the_life_of_a_table(spark, call, tmp_path):
         f"preCombineField = 'ts', type = 'mor') PARTITIONED BY (city) LOCATION '{path}'"
     )
     try:
-        _live(spark, call, path)
+        _live(spark, call, path, tmp_path)
     finally:
         spark.sql("DROP TABLE rides")
         spark.sql("DROP TABLE IF EXISTS copied")
@@ -56,7 +58,7 @@ def _names(spark):
     return sorted(row[0] for row in spark.sql("SELECT name FROM rides").collect())
 
 
-def _live(spark, call, path):
+def _live(spark, call, path, tmp_path):
     spark.sql("INSERT INTO rides VALUES (1, 'a0', 0, 'oslo'), (2, 'b0', 0, 'moss')")
     for number in (1, 2):
         spark.sql(f"UPDATE rides SET name = concat(left(name, 1), '{number}'), ts = {number}")
@@ -105,6 +107,13 @@ def _live(spark, call, path):
     assert (groups, state, where) == (1, "REQUESTED", "*")
     shown = call("show_clustering", table="rides", show_involved_partition=True)
     assert shown == [(clustering, 1, "REQUESTED", "city=oslo")]
+    with pytest.raises(InstantNotFoundError, match="no compaction and no clustering is under way"):
+        call("run_rollback_inflight_tableservice", table="rides", pending_instant=clustering)
+    begun = TableMetaClient.open(path).active_timeline()
+    begun.to_inflight(begun.timeline.find(clustering))
+    undone = call("run_rollback_inflight_tableservice", table="rides", pending_instant=clustering)
+    assert [row[0] for row in undone] == [clustering]
+    assert call("show_clustering", table="rides")[0][2] == "REQUESTED"
     assert call("run_clustering", table="rides", instants=clustering) == [(clustering, 1, "COMPLETED", "*")]
     with pytest.raises(QueryError, match="condition on the partition columns"):
         call("run_clustering", table="rides", predicate="id = 1")
@@ -155,7 +164,24 @@ def _live(spark, call, path):
     whole = damaged.read_bytes()
     damaged.write_bytes(b"PAR1")
     assert call("show_invalid_parquet", path=path) == [(f"file://{damaged}",)]
+    with pytest.raises(QueryError, match="no file that the timeline does not know"):
+        call("show_invalid_parquet", path=path, needDelete=True)
     damaged.write_bytes(whole)
+    stranger = damaged.with_name(f"{damaged.name.partition('_')[0]}_7-7-7_{writes[-1]}.parquet")
+    stranger.write_bytes(b"PAR1")
+    assert call("show_invalid_parquet", path=path, needDelete=True) == [(f"file://{stranger}",)]
+    assert not stranger.exists()
+    assert call("show_invalid_parquet", path=path) == []
+    exported = tmp_path / "exported"
+    with pytest.raises(QueryError, match="no folder on this machine"):
+        call("export_instants", table="rides", local_folder=exported)
+    exported.mkdir()
+    only = {"table": "rides", "local_folder": exported, "actions": "deltacommit,commit,clean"}
+    assert call("export_instants", **only, limit=2) == [(f"Exported 2 Instants to {exported}",)]
+    assert [file.name[:17] for file in sorted(exported.iterdir())] == sorted(row[0] for row in archived)[:2]
+    call("export_instants", **only)
+    records = [json.loads(file.read_text()) for file in exported.iterdir()]
+    assert {row["operationType"] for row in records if "operationType" in row} >= {"INSERT", "UPSERT"}
     assert call("show_file_status", table="rides", partition="city=moss", file=damaged.name)[0][0] == "exists"
     whole, parts = call("show_fs_path_detail", path=path)[0], call("show_fs_path_detail", path=path, is_sub=True)
     assert [part[4].rpartition("/")[2] for part in parts if part[4].endswith("moss")] == ["city=moss"]

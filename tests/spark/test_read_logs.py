@@ -19,8 +19,8 @@ import pyhudi
 from pyhudi import HudiTable
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.merge.mergers.merger_registry import unregister_merger
-from pyhudi.spark.read import merge_by_partition, row_exclusion
 from pyhudi.spark.read.load_table import load_table
+from pyhudi.spark.read.merge_on_read import merge_by_partition, row_exclusion
 from pyhudi.timeline.instant import Action
 
 MOR = {"hoodie.table.type": "MERGE_ON_READ"}

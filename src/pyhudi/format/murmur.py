@@ -83,16 +83,6 @@ def hash_block(block: KeyBlock, seeds: U32, scratch: U32) -> None:
     xor(h, scratch, out=h)
 
 
-def murmur2(keys: pa.Array | pa.ChunkedArray, seed: int = 0) -> npt.NDArray[np.int32]:
-    """Return the hash of every key (strings or binary, no nulls) as Java's signed int."""
-    out = np.empty(len(keys), np.uint32)
-    for block in key_blocks(keys):
-        h = np.full(len(block), seed & 0xFFFFFFFF, np.uint32)
-        hash_block(block, h, np.empty_like(h))
-        out[block.index] = h
-    return out.view(np.int32)
-
-
 def key_blocks(keys: pa.Array | pa.ChunkedArray) -> Iterator[KeyBlock]:
     """Lay keys (strings or binary, no nulls) out for hashing; every key is in exactly one block."""
     array = _as_binary(keys)

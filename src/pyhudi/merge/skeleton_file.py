@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.config import Options, options
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import CorruptTableError, FormatError, NotFoundError
 from pyhudi.format.base_file import orc, parquet
@@ -77,7 +79,22 @@ class SkeletonFile:
                 f"{self._of_source()} has changed since the bootstrap: it has {size:,} bytes and had {found.size:,}; "
                 "restore it, or bootstrap a new table"
             )
+        self._check_time(storage, name)
         return file
+
+    def _check_time(self, storage: Storage, name: str) -> None:
+        """Refuse a source that was changed at another time than the index says, unless the table's properties allow."""
+        stat = storage.stat(name)
+        if stat is None or self.source.is_of_time(stat.mtime_ms):
+            return
+        key = options.BOOTSTRAP_CHECK_TIMES.key
+        if not Options.parse(dict(TableConfig.load(self._storage).properties)).get_typed(options.BOOTSTRAP_CHECK_TIMES):
+            return
+        raise CorruptTableError(
+            f"{self._of_source()} has changed since the bootstrap: its last change is of {_utc(stat.mtime_ms)} and was "
+            f"of {_utc(self.source.mtime_ms or 0)}; restore it with its time, or, if its content is the same, set the "
+            f"table property {key}=false"
+        )
 
     @cached_property
     def source_footer(self) -> Footer:
@@ -153,6 +170,10 @@ def open_skeleton(
     UTF-8. ``source``: the source, where the bootstrap index is not written yet."""
     with ExitStack() as stack:
         yield SkeletonFile(storage, path, stack, invalid_text, source)
+
+
+def _utc(millis: int) -> str:
+    return f"{datetime.fromtimestamp(millis / 1000, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
 
 
 def _footer(path: str, file: Any) -> Footer:

@@ -113,6 +113,8 @@ def _renamed_struct(array: pa.StructArray, path: str, names: FileNames) -> pa.Ar
         child = _renamed(array.field(i), f"{path}.{name}", names)
         fields.append(field.with_name(name).with_type(child.type))
         children.append(child)
+    if not fields:  # something has to say how many there are, and which are null
+        fields, children = [array.type.field(0).with_name("")], [array.field(0)]
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 

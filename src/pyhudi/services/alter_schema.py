@@ -16,7 +16,6 @@ from pyhudi.config.enums import Operation
 from pyhudi.errors import SchemaMismatchError, TransactionError, UnsupportedTableError
 from pyhudi.metadata.indexes.expression_index_definition import expression_indexes
 from pyhudi.metadata.indexes.secondary_index_definition import secondary_indexes
-from pyhudi.read.schema.table_columns import CREATE_SCHEMA
 from pyhudi.schema.arrow_avro import from_avro, to_avro
 from pyhudi.schema.internal_schema import InternalSchema, with_version
 from pyhudi.schema.meta_columns import add_meta_columns
@@ -107,7 +106,7 @@ def current_schema(client: TableMetaClient) -> InternalSchema:
 def _state(client: TableMetaClient, active: ActiveTimeline) -> tuple[str | None, InternalSchema, SchemaHistory]:
     """The columns as they were recorded (Avro JSON; None: by no write), with ids, and their history so far."""
     found = newest_columns(active)
-    text = client.config.properties.get(CREATE_SCHEMA) if found is None else found[1].schema_json
+    text = client.config.create_schema if found is None else found[1].schema_json
     if not text:
         raise UnsupportedTableError(
             f"the table at {client.storage.uri()} has no columns yet, so there is nothing to change; write rows, or "

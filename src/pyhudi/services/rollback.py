@@ -33,7 +33,12 @@ _log = logging.getLogger(__name__)
 
 
 def roll_back(
-    client: TableMetaClient, opts: Options, stats_reader: FileStatsReader, instant: str | None = None
+    client: TableMetaClient,
+    opts: Options,
+    stats_reader: FileStatsReader,
+    instant: str | None = None,
+    *,
+    with_plan: bool = False,
 ) -> ServiceResult:
     """Undo a write: its files, its instant, and what the metadata table knows of it.
 
@@ -42,6 +47,7 @@ def roll_back(
         opts: options of locks, heartbeats and the metadata table.
         stats_reader: reads files where the metadata table has to be built anew.
         instant: the write; the last completed one if not given.
+        with_plan: of a service, its plan goes, too, and is not carried out again.
 
     Raises:
         InstantNotFoundError: there is no such write on the active timeline.
@@ -71,7 +77,7 @@ def roll_back(
                 refuse_while_alive(storage, target, opts)
             rollbacks.check(active, [target])
         with phases("rollback"):
-            done = rollbacks.roll_back(active, target)
+            done = rollbacks.roll_back(active, target, whole=with_plan)
             if done is None:
                 raise TransactionError(
                     f"{target} was completed while it was to be rolled back; run the rollback again to undo it as a "

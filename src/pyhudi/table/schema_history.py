@@ -115,6 +115,10 @@ class ColumnNamesByInstant:
     def __call__(self, instant: str) -> FileNames:
         return self.history.names(self.columns, self.as_of, instant)
 
+    def recorded(self) -> dict[str, str]:
+        """Return what commit metadata says of the version: the entry `LATEST_SCHEMA`."""
+        return {LATEST_SCHEMA: self.history.as_of(self.as_of).to_json()}
+
     def of(self, instants: Iterable[str]) -> dict[str, FileNames]:
         """Return the names in files of those instants whose files have other names than the query."""
         found = {instant: self(instant) for instant in instants}

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pyhudi.storage.storage_protocol import Storage
 
 
-MAX_CLOCK_SKEW = TIME_GENERATOR_MAX_CLOCK_SKEW_MS.key
-
 _last_issued: dict[str, str] = {}
 _guard = threading.Lock()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
+from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.transaction.commit_outcome import Conflicted
 from pyhudi.transaction.conflicts import schema_conflicts
 from pyhudi.transaction.conflicts.conflict_resolution import find_rival
@@ -47,8 +48,15 @@ class CommitRequest:
     def agreed_metadata(self, instant: str, active: ActiveTimeline) -> RecordedSchema | Conflicted:
         """The commit's metadata, with the columns that the table has by now, and the history of schemas that the commit
         leaves; or why they do not agree."""
-        recorded = record_schema(self.metadata, instant, self.planned_on, active, self.altered)
-        if isinstance(recorded, Conflicted) or not self.agree_on_columns or LATEST_SCHEMA in recorded.metadata.extra:
-            return recorded
-        agreed = schema_conflicts.agree_on_columns(recorded.metadata, instant, self.planned_on, active)
+        kept = self.planned_on is not None or self.altered is not None  # else a first write, or a service
+        if self.metadata.schema_json is None or not (kept or self.agree_on_columns):
+            return RecordedSchema(self.metadata)
+        found = newest_columns(active)
+        if kept:
+            recorded = record_schema(self.metadata, instant, self.planned_on, active, found, self.altered)
+            if isinstance(recorded, Conflicted) or LATEST_SCHEMA in recorded.metadata.extra:
+                return recorded
+        if not self.agree_on_columns:
+            return RecordedSchema(self.metadata)
+        agreed = schema_conflicts.agree_on_columns(self.metadata, instant, self.planned_on, found)
         return agreed if isinstance(agreed, Conflicted) else RecordedSchema(agreed)

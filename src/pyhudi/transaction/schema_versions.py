@@ -14,7 +14,6 @@ from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.internal_schema import InternalSchema
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.table.schema_history import LATEST_SCHEMA, SchemaHistory
-from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.transaction.commit_outcome import Conflicted
 
 if TYPE_CHECKING:
@@ -39,19 +38,20 @@ def record_schema(
     instant: str,
     planned_on: str | None,
     active: ActiveTimeline,
+    found: tuple[Instant, CommitMetadata] | None,
     altered: SchemaHistory | None = None,
 ) -> RecordedSchema | Conflicted:
     """Return the metadata with the version of the schema, where the table keeps a history or begins one.
 
-    ``planned_on`` are the columns (Avro JSON) that the write was planned on (None: a table service, which was planned
-    on those that were in force at its instant). ``active`` is the timeline just loaded under the table's lock.
-    ``altered``: the history with the version that this commit is to bring.
+    ``planned_on`` are the columns (Avro JSON) that the write was planned on (None: the table had none). ``active`` is
+    the timeline just loaded under the table's lock, and ``found`` the newest write that recorded columns. ``altered``:
+    the history with the version that this commit is to bring. Table services say themselves which version was in force
+    at their instant.
     """
-    found = newest_columns(active)
     kept = None if found is None else found[1].extra.get(LATEST_SCHEMA)
-    if metadata.schema_json is None or not (kept or altered):
+    if not (kept or altered):
         return RecordedSchema(metadata)
-    if found is not None and planned_on is not None and planned_on != found[1].schema_json:
+    if found is not None and planned_on != found[1].schema_json:
         return Conflicted(instant, found[0], f"{found[0].action} {found[0].requested} has changed the table's columns")
     if altered is not None:
         later = _later_write(active, instant)
@@ -63,8 +63,6 @@ def record_schema(
         assert kept is not None
         history = SchemaHistory.of(InternalSchema.from_json(json.loads(kept)))
     before = history.as_of(instant)
-    if planned_on is None:
-        return RecordedSchema(_with_version(metadata, before))
     schema = add_meta_columns(from_avro(metadata.schema_json))
     version = before.evolved(schema, int(instant))
     if version is not before:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.schema.column_names import FileNames
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.storage import Storage
+from pyhudi.table.schema_history import ColumnNamesByInstant
 from pyhudi.write.change_log_settings import ChangeLogSettings
 from pyhudi.write.log_settings import LogSettings
 from pyhudi.write.rows.keyed_rows import KeyedWrite
@@ -66,7 +66,7 @@ class WriteContext:
     attempt: str = ""
     new_apart: bool = False
     invalid_text: InvalidText = InvalidText.FAIL
-    names_at: Callable[[str], FileNames] | None = None
+    names_at: ColumnNamesByInstant | None = None
 
     def file_names(self, path: str) -> FileNames:
         """Names of columns in a base file, where they are others than the table's."""

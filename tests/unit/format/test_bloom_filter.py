@@ -15,11 +15,21 @@ from hypothesis import strategies as st
 from pyhudi.errors import FormatError
 from pyhudi.format.base_file import parquet
 from pyhudi.format.bloom_filter import DYNAMIC, SIMPLE, BloomBuilder, BloomFilter
-from pyhudi.format.murmur import murmur2
+from pyhudi.format.murmur import hash_block, key_blocks
 from tests.unit.format import golden
 
 DATA = Path(__file__).parent / "data"
 M = 0x5BD1E995
+
+
+def murmur2(keys: pa.Array | pa.ChunkedArray, seed: int) -> np.ndarray:
+    """The hash of every key as Java's signed int."""
+    out = np.empty(len(keys), np.uint32)
+    for block in key_blocks(keys):
+        h = np.full(len(block), seed & 0xFFFFFFFF, np.uint32)
+        hash_block(block, h, np.empty_like(h))
+        out[block.index] = h
+    return out.view(np.int32)
 
 
 def plain_murmur(key: bytes, seed: int) -> int:

@@ -208,6 +208,16 @@ def test_refusals(change: Any, text: str) -> None:
         change(START)
 
 
+def test_the_only_field_of_a_struct_is_another_one() -> None:
+    before = InternalSchema.of(pa.schema([("s", pa.struct([("a", pa.int32())]))]))
+    beside = sc.drop_column(sc.add_column(before, "s.b", pa.int32()), "s.a")
+    after = sc.drop_column(sc.add_column(beside, "s.a", pa.string()), "s.b")
+    names = names_between(before, after)
+    stored = pa.RecordBatch.from_pylist([{"s": {"a": 1}}, {"s": None}], schema=before.to_arrow())
+    read = with_table_names(stored, file_columns(after.to_arrow(), names), names)
+    assert conform(read, after.to_arrow()).to_pylist() == [{"s": {"a": None}}, {"s": None}]
+
+
 def test_inside_lists_and_maps() -> None:
     plain = InternalSchema.of(pa.schema([("l", pa.list_(pa.int32())), ("m", pa.map_(pa.string(), pa.float32()))]))
     wider = sc.change_type(sc.change_type(plain, "l.element", pa.int64()), "m.value", pa.string())

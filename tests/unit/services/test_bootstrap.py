@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from pyhudi.services.bootstrap.metadata_bootstrap import ThreadRunner
 from pyhudi.storage import LocalStorage
 from pyhudi.storage.fault_injection import WRITES, Fault, FaultyStorage, Killed
 from pyhudi.table.bootstrap.bootstrap_index import BootstrapIndex
+from pyhudi.table.config.properties_file import update_properties
 from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.write.write_result import WriteResult
 from tests.cases import each_choice
@@ -173,7 +175,7 @@ def test_a_source_that_changed_is_refused(source: Path, tmp_path: Path):
     pyhudi.bootstrap_table(tmp_path / "table", options_for(source))
     table = HudiTable.for_path(str(tmp_path / "table"))
     path = source / "2024-01-01" / "part-0.parquet"
-    content = path.read_bytes()
+    content, times = path.read_bytes(), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
     rows = pq.read_table(path)
     pq.write_table(rows.slice(1), path)
     with pytest.raises(CorruptTableError, match=r"part-0\.parquet.*has changed since the bootstrap"):
@@ -183,6 +185,15 @@ def test_a_source_that_changed_is_refused(source: Path, tmp_path: Path):
         table.scan().to_arrow()
     assert table.scan(columns=["_hoodie_record_key"]).to_arrow().num_rows == 120  # which the table has itself
     path.write_bytes(content)
+    with pytest.raises(CorruptTableError, match=r"its last change is of .* and was of .*modification\.times=false"):
+        table.scan().to_arrow()
+    os.utime(path, ns=times)
+    assert table.scan().to_arrow().num_rows == 120
+    os.utime(path, ns=(times[0], times[1] - times[1] % 10**9))  # where a storage tells whole seconds
+    assert table.scan().to_arrow().num_rows == 120
+    os.utime(path)
+    lenient = {"pyhudi.bootstrap.check.modification.times": "false"}
+    update_properties(LocalStorage(tmp_path / "table"), put=lenient)
     assert table.scan().to_arrow().num_rows == 120
     (tmp_path / "table/.hoodie/.aux/.bootstrap/.fileids").rename(tmp_path / "lost")
     with pytest.raises(CorruptTableError, match="no bootstrap index"):

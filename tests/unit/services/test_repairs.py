@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import pyhudi
 from pyhudi.config import Options
-from pyhudi.errors import BusyError, ConfigError, NotAHudiTableError
+from pyhudi.errors import BusyError, ConfigError, CorruptTableError, NotAHudiTableError
 from pyhudi.table.config.properties_text import parse_properties
 from pyhudi.table_services import TableServices
 from pyhudi.timeline.heartbeat import HEARTBEAT_FOLDER
@@ -106,6 +107,19 @@ def test_properties_are_put_in_place_of_all(mor: MorTable) -> None:
     with pytest.raises(BusyError):
         services(mor).overwrite_properties(wanted)
     assert parse_properties(path.read_bytes()) == whole
+
+
+def test_a_table_that_cannot_be_opened_gets_its_properties(mor: MorTable) -> None:
+    rows, path = mor.rows(), Path(mor.root, ".hoodie", "hoodie.properties")
+    whole = parse_properties(path.read_bytes())
+    for damaged, error in ((None, NotAHudiTableError), (b"hoodie.table.na", CorruptTableError)):
+        path.unlink() if damaged is None else path.write_bytes(damaged)
+        with pytest.raises(error, match=r"write it anew by pyhudi\.overwrite_properties"):
+            pyhudi.HudiTable.for_path(str(mor.root))
+        found = pyhudi.overwrite_properties(mor.root, whole, dry_run=True)
+        assert not path.exists() or path.read_bytes() == damaged
+        assert pyhudi.overwrite_properties(mor.root, whole) == found
+        assert mor.rows() == rows
 
 
 def test_properties_of_no_table(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_a_table_needs_a_name() -> None:
 
 def test_version_9_is_the_default() -> None:
     config = TableConfig.for_new_table(Options.parse({"hoodie.table.name": "t"}))
-    assert config.version == config.initial_version == 9
+    assert config.version == int(config.properties["hoodie.table.initial.version"]) == 9
     assert config.layout.folder == ".hoodie/timeline"
     assert config.properties[CHECKSUM] == "498511606"
 

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from pyhudi.config.options import TIME_GENERATOR_MAX_CLOCK_SKEW_MS
 from pyhudi.errors import InvalidOptionError
 from pyhudi.storage import InProcessLock, Storage, open_storage
 from pyhudi.timeline.instant import parse_instant
-from pyhudi.timeline.instant_generator import MAX_CLOCK_SKEW, InstantGenerator
+from pyhudi.timeline.instant_generator import InstantGenerator
+
+MAX_CLOCK_SKEW = TIME_GENERATOR_MAX_CLOCK_SKEW_MS.key
 
 NO_SKEW = {MAX_CLOCK_SKEW: "0"}
 

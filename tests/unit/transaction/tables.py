@@ -10,15 +10,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.config.options import TIME_GENERATOR_MAX_CLOCK_SKEW_MS
 from pyhudi.format.file_names import base_file_name
 from pyhudi.storage import Storage, join_path
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.timeline import REPLACED_SCHEMA, ActiveTimeline, CommitMetadata, Layout, write_stats
-from pyhudi.timeline.instant_generator import MAX_CLOCK_SKEW
 from pyhudi.timeline.markers import IOType
 from pyhudi.transaction.commit_outcome import Committed
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.handles.marked_file import MarkedFile
+
+MAX_CLOCK_SKEW = TIME_GENERATOR_MAX_CLOCK_SKEW_MS.key
 
 OPTIONS = {MAX_CLOCK_SKEW: "0", "hoodie.metadata.enable": "false"}
 WITH_METADATA = OPTIONS | {"hoodie.metadata.enable": "true"}

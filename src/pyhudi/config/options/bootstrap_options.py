@@ -40,6 +40,12 @@ BOOTSTRAP_INPUT_PROVIDER = text(
     "What reads the files of partitions that are bootstrapped whole: Spark's reader of the table's base file format, "
     "which Apache Hudi calls `SparkParquetBootstrapDataProvider` and `SparkOrcBootstrapDataProvider`.",
 )
+BOOTSTRAP_CHECK_TIMES = flag(
+    "pyhudi.bootstrap.check.modification.times",
+    True,
+    "Property of a bootstrapped table: refuse source files that were changed at another time than the bootstrap index "
+    "says. Switch it off for files that were put back as they were, but have new times.",
+)
 BOOTSTRAP_PARALLELISM = integer(
     _BOOTSTRAP + "parallelism", 1500, "Most tasks of a metadata-only bootstrap on Spark.", least=1
 )

@@ -116,11 +116,6 @@ class LogBlock:
         return tuple(part.strip() for part in times.split(",") if part.strip())
 
     @property
-    def block_identifier(self) -> str | None:
-        """``<attempt>,<number>`` as release 0.14 wrote it; blocks written here have their checksums in it."""
-        return self.headers.get(Header.BLOCK_IDENTIFIER)
-
-    @property
     def is_sealed(self) -> bool:
         """True if the block has checksums, so that what ``content()`` gives is what was written."""
         return block_checksum.hashes(self.headers) is not None

@@ -168,6 +168,8 @@ def _held_members(wanted: pa.StructType, written: pa.StructType, path: str, name
             found.append(_held_field(field, have[name], inside, names).with_name(name))
         elif not names:  # Spark gives null for what files lack
             found.append(field)
+    if not any(field.name in have for field in found):  # and null for structs of which it reads nothing
+        return [written.field(0)]
     return found
 
 

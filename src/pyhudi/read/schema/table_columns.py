@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pyhudi.table.pinned_table import PinnedTable
     from pyhudi.timeline.commit_metadata import CommitMetadata
 
-CREATE_SCHEMA = "hoodie.table.create.schema"
-
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
@@ -45,7 +43,7 @@ def table_schema(table: PinnedTable, as_of: str | None = None) -> TableSchema | 
         assert metadata.schema_json is not None
         schema = _complete(table, from_avro(metadata.schema_json))
         return TableSchema(schema, has_history=bool(metadata.extra.get(LATEST_SCHEMA)), recorded=metadata.schema_json)
-    text = table.config.properties.get(CREATE_SCHEMA)
+    text = table.config.create_schema
     return TableSchema(_complete(table, from_avro(text))) if text else None
 
 

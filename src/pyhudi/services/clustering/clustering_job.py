@@ -178,7 +178,9 @@ class ClusteringJob:
 
     def metadata(self, stats: pa.Table) -> CommitMetadata:
         """What the commit says."""
-        return CommitMetadata(OPERATION, stats, {"schema": self.schema_text}, replaced=self.replaced)
+        names = self.work.context.names_at
+        extra = {"schema": self.schema_text, **({} if names is None else names.recorded())}
+        return CommitMetadata(OPERATION, stats, extra, replaced=self.replaced)
 
 
 def _check_columns_kept(instant: str, names: ColumnNamesByInstant | None) -> None:

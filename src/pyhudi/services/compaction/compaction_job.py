@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 import secrets
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -40,7 +41,7 @@ class CompactionJob:
     """One compaction, as its tasks see it: how slices are read, how files are written, and the slices, the largest
     first, each packed, because every task gets all of them and looks at one. ``logs`` is set for log compactions.
     ``attempt`` goes into the names of files: all attempts at a plan bear its instant, and tasks of two of them may well
-    have equal numbers."""
+    have equal numbers. ``version`` says in commit metadata of which version of the table's schema the files are."""
 
     reading: SliceContext
     context: WriteContext
@@ -48,6 +49,7 @@ class CompactionJob:
     schema_text: str
     logs: LogSettings | None = None
     attempt: int = 0
+    version: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -56,8 +58,7 @@ class CompactionJob:
         """The job that carries out a plan on a table as it is now; ``attempt`` is a number at random unless given.
 
         Raises:
-            UnsupportedTableError: the table keeps a history of its schemas, or merges by a merger that is not
-                registered.
+            UnsupportedTableError: the table has no columns yet, or merges by a merger that is not registered.
             ConfigError: options of the files are wrong.
         """
         assert plan.instant is not None
@@ -79,11 +80,12 @@ class CompactionJob:
             to_avro(own, table.config.name),
             context.logs if plan.is_log else None,
             attempt,
+            {} if names is None else names.recorded(),
         )
 
     def metadata(self, stats: pa.Table) -> CommitMetadata:
         """Return the metadata of the commit."""
-        return CommitMetadata(self.operation, stats, {"schema": self.schema_text}, compacted=True)
+        return CommitMetadata(self.operation, stats, {"schema": self.schema_text, **self.version}, compacted=True)
 
     @property
     def operation(self) -> str:

@@ -10,8 +10,8 @@ from pyhudi.errors import QueryError
 from pyhudi.spark import activate_sql
 from pyhudi.spark.activation.call_state import FORMATS, call_state, keep_options
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
-from pyhudi.spark.read.frame_pruning import filter_pruned, same_rows
 from pyhudi.spark.read.load_table import load_table
+from pyhudi.spark.read.pruning.frame_pruning import filter_pruned, same_rows
 
 
 def set_schema(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

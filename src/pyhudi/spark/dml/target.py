@@ -22,7 +22,7 @@ from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.read.dataframe_reader import dataframe
 from pyhudi.spark.read.load_table import session_settings
-from pyhudi.spark.read.overridden_functions import overridden_in_filter
+from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.write.dataframe_writer import key_spec
 from pyhudi.spark.write.row_changes import STORED_KEY, STORED_PATH

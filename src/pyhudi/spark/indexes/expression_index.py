@@ -29,7 +29,7 @@ from pyhudi.metadata.writer.commit_records import files_of_commit
 from pyhudi.metadata.writer.initialize_partitions import build_partition, group_count, logs_stand_alone, table_contents
 from pyhudi.read.schema.table_columns import schema_after
 from pyhudi.spark.indexes.expression_values import check_expression, summaries
-from pyhudi.spark.read.overridden_functions import overridden_functions
+from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
 from pyhudi.spark.spark_errors import refused_values
 from pyhudi.table.pinned_table import PinnedTable
 

@@ -23,7 +23,7 @@ from pyhudi.spark.execution.packed_tables import packed, unpacked
 from pyhudi.spark.execution.python_workers import prepare_worker
 from pyhudi.spark.indexes.record_index.record_index_keys import shuffles
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.read.overridden_functions import overridden_functions
+from pyhudi.spark.read.pruning.overridden_functions import overridden_functions
 from pyhudi.spark.spark_errors import task_errors
 from pyhudi.spark.spark_types import spark_schema
 

@@ -20,7 +20,7 @@ from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.read.spark_file_reader import cannot_reach, read_files
+from pyhudi.spark.read.base_files.spark_file_reader import cannot_reach, read_files
 from pyhudi.spark.session_settings import shuffle_partitions
 from pyhudi.storage import Storage
 from pyhudi.table.bootstrap.bootstrap_index import is_skeleton

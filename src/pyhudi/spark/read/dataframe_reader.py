@@ -3,7 +3,7 @@
 Base files go to Spark's own readers, so that column pruning, filter push-down and vectorised decoding are Spark's.
 Files that hold narrower types than the table are read as they are and cast. What Spark cannot read (its Hadoop has no
 file system for the place, or a column is not to be had from path or file) our Arrow reader reads on the executors.
-Slices with log files are merged there (`pyhudi.spark.read.merged_slices`).
+Slices with log files are merged there (`pyhudi.spark.read.merge_on_read.merged_slices`).
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from pyhudi.read.schema.column_paths import resolve_column, type_of
 from pyhudi.schema.meta_fields import COMMIT_TIME
 from pyhudi.spark.execution.driver_frames import union
 from pyhudi.spark.keys.key_text import quoted_name
-from pyhudi.spark.read.base_file_scan import read_engine, read_natively
+from pyhudi.spark.read.base_files.base_file_scan import read_engine, read_natively
 from pyhudi.spark.read.change_frame import change_frame
-from pyhudi.spark.read.frame_pruning import FrameOrigin, remember_origin, remember_read
-from pyhudi.spark.read.merged_slices import merged_rows
-from pyhudi.spark.read.native_log_scan import native_log_scan
-from pyhudi.spark.read.overridden_functions import overridden_in_filter
+from pyhudi.spark.read.merge_on_read.merged_slices import merged_rows
+from pyhudi.spark.read.merge_on_read.native_log_scan import native_log_scan
+from pyhudi.spark.read.pruning.frame_pruning import FrameOrigin, remember_origin, remember_read
+from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
 from pyhudi.spark.session_settings import is_connect, session_zone
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.table.pinned_table import PinnedTable

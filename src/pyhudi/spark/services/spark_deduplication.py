@@ -19,9 +19,11 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import Operation, PartitionValues
 from pyhudi.errors import QueryError
 from pyhudi.index.bucket_ids import new_tail
+from pyhudi.read.execute.merged_reader import column_names
 from pyhudi.read.scan_planner import plan_scan
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
+from pyhudi.schema.table_types import as_nullable
 from pyhudi.services.compaction.compaction_job import stored_columns
 from pyhudi.services.repair.deduplication import (
     DUPLICATES_SCHEMA,
@@ -187,10 +189,11 @@ def _replace(
     found: Deduplication,
 ) -> Committed | Conflicted:
     """Write the file groups anew, and commit."""
-    _, own = stored_columns(table, "deduplicate", None)
+    stored, own = stored_columns(table, "deduplicate", None)
     merging = with_delete_marker(table.config.merging, opts)
     context = write_context(table.storage, table.config, merging, opts, Operation.BULK_INSERT, tx.instant, own)
-    context = replace(context, logs=None)
+    column_version = column_names(table, as_nullable(stored))
+    context = replace(context, logs=None, names_at=column_version)
     names = [*copied_columns(context), FILE_ID, _PLACE]
     rows = deduplicated_rows(spark, table, opts, found).select(*map(quoted_name, names))
     tasks = min(found.groups.num_rows, _MAX_TASKS)
@@ -199,7 +202,9 @@ def _replace(
         stats = run_tasks(rows, _writing(context, found.partition, _bucket_ids(table, found)))
     slices = FileSystemView.load(table, partitions=[found.partition]).latest_slices()
     replaced = pa.Table.from_arrays([found.groups["partition"], found.groups["file_id"]], schema=REPLACED_SCHEMA)
-    metadata = CommitMetadata(OPERATION, stats, {"schema": to_avro(own, table.config.name)}, replaced=replaced)
+    version = {} if column_version is None else column_version.recorded()
+    extra = {"schema": to_avro(own, table.config.name), **version}
+    metadata = CommitMetadata(OPERATION, stats, extra, replaced=replaced)
     changes = KeyChanges(stats, slices, replaced)
     index = index_delta(spark, client.storage, tx.config, tx.typed_options, tx.instant, changes)
     index = with_other_indexes(spark, client, opts, tx, metadata, index)

@@ -52,6 +52,18 @@ class SourceFile:
     size: int | None = None
     mtime_ms: int | None = None
 
+    def is_of_time(self, mtime_ms: int) -> bool:
+        """Whether the file may be the one that was bootstrapped, by the time of its last change (epoch milliseconds).
+
+        Whole seconds are what some storages, and older Javas on local files, tell.
+        """
+        known = self.mtime_ms
+        if not known or not mtime_ms:
+            return True
+        if known % 1000 and mtime_ms % 1000:
+            return known == mtime_ms
+        return known // 1000 == mtime_ms // 1000
+
 
 def is_skeleton(path: str) -> bool:
     """True if the path is that of a base file with meta columns only, whose other columns are in a source file."""

@@ -49,12 +49,18 @@ def load_properties(storage: Storage) -> dict[str, str]:
                 return found
             if problem is not None:
                 broken.append(problem)
-        if not broken and not storage.list(META_FOLDER).num_rows:
+        if not broken and not (storage.list(META_FOLDER).num_rows or storage.list_dirs(META_FOLDER)):
             break
+    else:
+        if not broken:
+            raise NotAHudiTableError(
+                f"there is no Hudi table at {storage.root}: {PATH} does not exist, but other files in {META_FOLDER} "
+                "do; check the path, or, if the file is lost, write it anew by pyhudi.overwrite_properties"
+            )
     if broken:
         raise CorruptTableError(
             f"{broken[0]}, and {BACKUP_PATH} is missing or no better; restore the file, for instance from the "
-            "properties of a table made with the same options"
+            "properties of a table made with the same options, or write it anew by pyhudi.overwrite_properties"
         )
     raise NotAHudiTableError(
         f"there is no Hudi table at {storage.root}: {PATH} does not exist; check the path, or create the table first"

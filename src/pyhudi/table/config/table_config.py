@@ -91,11 +91,6 @@ class TableConfig:
         return self.integer("hoodie.table.version", 0)
 
     @cached_property
-    def initial_version(self) -> int:
-        """Version at creation; an upgrade keeps it."""
-        return self.integer("hoodie.table.initial.version", self.version)
-
-    @cached_property
     def layout(self) -> Layout:
         """Location of the timeline and naming of its files."""
         return Layout.of(self.properties)
@@ -210,10 +205,6 @@ class TableConfig:
     @property
     def merge_mode(self) -> MergeMode:
         return self.merging.mode
-
-    @property
-    def merge_strategy_id(self) -> str:
-        return self.merging.strategy_id
 
     @property
     def payload_class(self) -> str | None:

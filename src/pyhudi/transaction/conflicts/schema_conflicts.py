@@ -15,23 +15,21 @@ import pyarrow as pa
 
 from pyhudi.schema.arrow_avro import from_avro
 from pyhudi.schema.meta_columns import remove_meta_columns
-from pyhudi.timeline.latest_schema import newest_columns
 from pyhudi.transaction.commit_outcome import Conflicted
 
 if TYPE_CHECKING:
-    from pyhudi.timeline.active_timeline import ActiveTimeline
     from pyhudi.timeline.commit_metadata import CommitMetadata
+    from pyhudi.timeline.instant import Instant
 
 
 def agree_on_columns(
-    metadata: CommitMetadata, requested: str, planned_on: str | None, active: ActiveTimeline
+    metadata: CommitMetadata, requested: str, planned_on: str | None, found: tuple[Instant, CommitMetadata] | None
 ) -> CommitMetadata | Conflicted:
     """The metadata with the columns that the table is to have, or why they cannot be told.
 
     ``planned_on`` are the table's columns that the write at ``requested`` was planned on (Avro JSON; None: it had
-    none), ``active`` is the timeline just loaded under the table's lock.
+    none), ``found`` is the newest write that has recorded columns by now, under the table's lock.
     """
-    found = newest_columns(active)
     if metadata.schema_json is None or found is None:
         return metadata
     other, theirs = found

@@ -54,7 +54,6 @@ def test_headers_have_names() -> None:
     (found,) = scan_blocks(block(3, headers, b""))
     assert found.schema == "{}"
     assert found.compacted_times == ("1", "2")
-    assert found.block_identifier == "0,3"
     assert found.is_partial
     assert found.positions_base_instant == "7"
     assert found.positions() is None

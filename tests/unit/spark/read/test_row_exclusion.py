@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.spark.read.row_exclusion import Bitmaps, ExcludedPositions, HashedNames, excluded_rows_form
+from pyhudi.spark.read.merge_on_read.row_exclusion import Bitmaps, ExcludedPositions, HashedNames, excluded_rows_form
 
 GIB = 1024**3
 LAST_ROW = 2**31 - 1

@@ -99,7 +99,7 @@ class TestGoldenTables:
 
     def test_upgraded(self) -> None:
         found = golden("v6_to_v9_cow")[""]
-        assert (found.version, found.initial_version) == (9, 6)
+        assert (found.version, found.properties["hoodie.table.initial.version"]) == (9, "6")
         assert found.layout.history == ".hoodie/timeline/history"
         assert found.merge_mode is EVENT
 
@@ -200,7 +200,7 @@ class TestMerging:
 
     def test_mergers_by_id(self) -> None:
         table = config(9, record__merge__mode="CUSTOM", record__merge__strategy__id="1897ef5f")
-        assert (table.merge_mode, table.merge_strategy_id, table.payload_class) == (CUSTOM, "1897ef5f", None)
+        assert (table.merge_mode, table.merging.strategy_id, table.payload_class) == (CUSTOM, "1897ef5f", None)
 
     @pytest.mark.parametrize(
         ("properties", "mode"),

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyhudi.config.options import TIME_GENERATOR_MAX_CLOCK_SKEW_MS
 from pyhudi.format.log import LogSchema
 from pyhudi.hudi_table import HudiTable
 from pyhudi.schema.arrow_avro import to_avro
@@ -23,7 +24,6 @@ from pyhudi.table.view.file_group_state import GROUP_INSTANT_SCHEMA
 from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.timeline.commit_metadata import CommitMetadata, write_stats
 from pyhudi.timeline.instant import Action
-from pyhudi.timeline.instant_generator import MAX_CLOCK_SKEW
 from pyhudi.timeline.write_gate import WriteGate
 from pyhudi.transaction.transaction import Transaction
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
@@ -32,6 +32,8 @@ from pyhudi.write.write_context import TaskId, WriteContext
 from pyhudi.write.write_status import decode_stats
 from pyhudi.write.write_tasks import bulk_insert_task, upsert_task
 from tests.tables import HandMadeTable
+
+MAX_CLOCK_SKEW = TIME_GENERATOR_MAX_CLOCK_SKEW_MS.key
 
 KEYS = ["a", "b", "c", "d"]
 OPTIONS = {MAX_CLOCK_SKEW: "0", "hoodie.metadata.enable": "false"}

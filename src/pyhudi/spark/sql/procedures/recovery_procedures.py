@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,8 @@ from pyhudi.services.savepoint import create_savepoint, delete_savepoint, list_s
 from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.table.meta_client import TableMetaClient
-from pyhudi.timeline.instant import Action, Instant
+from pyhudi.timeline.instant import Action, Instant, State
+from pyhudi.transaction.conflicts.conflict_resolution import is_clustering
 
 
 def call_create_savepoint(spark: SparkSession, arguments: Arguments) -> Rows:
@@ -107,7 +109,31 @@ def show_rollback_detail(spark: SparkSession, arguments: Arguments) -> Rows:
     )
 
 
+def run_rollback_inflight_tableservice(spark: SparkSession, arguments: Arguments) -> Rows:
+    """Undo what a compaction or clustering has begun; its plan stays, to be carried out again, unless it is to be
+    deleted.
+
+    Raises:
+        InstantNotFoundError: No such service is under way at that instant.
+        BusyError: It is alive.
+    """
+    begun = time.monotonic()
+    client, opts = arguments.opened(spark)
+    wanted = str(arguments.text("pending_instant"))
+    active = client.active_timeline()
+    found = active.timeline.find(wanted)
+    is_service = found is not None and (found.action == Action.COMPACTION or is_clustering(active, found))
+    if found is None or found.state is not State.INFLIGHT or not is_service:
+        raise InstantNotFoundError(
+            f"no compaction and no clustering is under way at {wanted!r} in the table at {client.storage.uri()}"
+        )
+    with_plan = arguments.flag("delete_request_instant_file")
+    roll_back(client, opts, SparkFileStatsReader(spark), wanted, with_plan=with_plan)
+    return [(wanted, str(int((time.monotonic() - begun) * 1000)))]
+
+
 PROCEDURES: dict[str, Procedure] = {
+    "run_rollback_inflight_tableservice": run_rollback_inflight_tableservice,
     "create_savepoint": call_create_savepoint,
     "delete_savepoint": call_delete_savepoint,
     "show_savepoints": show_savepoints,

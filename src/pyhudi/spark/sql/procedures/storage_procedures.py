@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from pyhudi.config import Options
-from pyhudi.errors import UnsupportedTableError
+from pyhudi.services.repair.orphan_files import delete_orphan_files
+from pyhudi.spark.indexes.file_statistics_build import SparkFileStatsReader
 from pyhudi.spark.read.load_table import session_settings
 from pyhudi.spark.sql.procedures.arguments import Arguments, Procedure, Rows
 from pyhudi.storage import Storage, open_storage
@@ -76,18 +77,13 @@ def _in_units(size: int) -> str:
 
 
 def show_invalid_parquet(spark: SparkSession, arguments: Arguments) -> Rows:
-    """Show the Parquet files of a table that cannot be read.
+    """Show the Parquet files of a table that cannot be read; with ``needDelete`` delete them, if no write knows them.
 
     Raises:
-        UnsupportedTableError: they are to be deleted, of which the table's timeline would not know.
+        QueryError: One that is to be deleted is named by the timeline; nothing is deleted then.
+        BusyError: Others are at work on the table.
     """
-    if arguments.flag("needDelete"):
-        raise UnsupportedTableError(
-            "needDelete is not served: files that the timeline names are not deleted behind its back; roll the write "
-            "back that has made them, or restore the table"
-        )
-    path = str(arguments.text("path"))
-    client = TableMetaClient.open(path, Options.parse(session_settings(spark, path)))
+    client, opts = arguments.opened(spark)
     partitions, instants = (_names(arguments.text(name)) for name in ("partitions", "instants"))
     files, _ = list_files(client.storage, partitions or None)
     files = files.filter(pc.ends_with(files["path"], ".parquet"))
@@ -96,8 +92,11 @@ def show_invalid_parquet(spark: SparkSession, arguments: Arguments) -> Rows:
     with ThreadPoolExecutor(_THREADS) as pool:
         paths = files["path"].to_pylist()
         readable = pool.map(lambda one: _can_be_read(client.storage, one), paths)
-        bad = [client.storage.uri(one) for one, fine in zip(paths, readable, strict=True) if not fine]
-    return arguments.limited((one,) for one in bad)
+        bad = [one for one, fine in zip(paths, readable, strict=True) if not fine]
+    if bad and arguments.flag("needDelete"):
+        reader = SparkFileStatsReader(spark)
+        delete_orphan_files(client, opts, paths=bad, dry_run=False, stats_reader=reader)
+    return arguments.limited((client.storage.uri(one),) for one in bad)
 
 
 def _names(text: str | None) -> list[str]:

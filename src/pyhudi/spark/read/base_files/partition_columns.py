@@ -1,8 +1,9 @@
 """Sources of the values of partition columns, chosen so that Spark can prune files of other partitions.
 
-Spark takes them from the names of folders where it can (see :mod:`pyhudi.spark.read.partition_folders`), and prunes by
-them. Where paths tell values that Spark would not find there, they are constants of a part of the query. Where paths do
-not tell the exact value, the column is read from the files, whose row groups are still skipped by their statistics.
+Spark takes them from the names of folders where it can (see :mod:`pyhudi.spark.read.base_files.partition_folders`), and
+prunes by them. Where paths tell values that Spark would not find there, they are constants of a part of the query.
+Where paths do not tell the exact value, the column is read from the files, whose row groups are still skipped by their
+statistics.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues
 from pyhudi.keygen.partition_path_values import partition_fields
-from pyhudi.spark.read.partition_folders import FILE_NUMBER, Folders, can_be_mounted, level, mounted
+from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER, Folders, can_be_mounted, level, mounted
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan

@@ -21,9 +21,9 @@ from pyhudi.merge.file_group_reader import FileSlice, SliceContext
 from pyhudi.merge.row_replacement import replaced_rows
 from pyhudi.read.execute.merged_reader import MergedReader
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
-from pyhudi.spark.read.base_file_scan import read_engine, read_natively
-from pyhudi.spark.read.merge_by_partition import run_by_partition
-from pyhudi.spark.read.row_exclusion import ExcludedRows, excluded_rows_form
+from pyhudi.spark.read.base_files.base_file_scan import read_engine, read_natively
+from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
+from pyhudi.spark.read.merge_on_read.row_exclusion import ExcludedRows, excluded_rows_form
 
 if TYPE_CHECKING:
     from pyhudi.read.scan_plan import ScanPlan

@@ -21,13 +21,13 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import InvalidText, ReadEngine
 from pyhudi.errors import ConfigError, QueryError
 from pyhudi.read.schema.file_schemas import FilePart, file_parts
-from pyhudi.schema.column_names import FileNames
+from pyhudi.schema.column_names import FileNames, nested_columns
 from pyhudi.schema.internal_schema import ELEMENT, VALUE
 from pyhudi.spark.execution.driver_frames import constant, union
 from pyhudi.spark.keys.key_text import quoted_name
-from pyhudi.spark.read.partition_columns import PartitionColumns, partition_columns
-from pyhudi.spark.read.partition_folders import FILE_NUMBER, Folders
-from pyhudi.spark.read.spark_file_reader import FileReader, cannot_reach, is_mount_error, read_settings
+from pyhudi.spark.read.base_files.partition_columns import PartitionColumns, partition_columns
+from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER, Folders
+from pyhudi.spark.read.base_files.spark_file_reader import FileReader, cannot_reach, is_mount_error, read_settings
 from pyhudi.spark.spark_types import spark_schema
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def _changed(field: pa.Field, stored: tuple[str, ...], held: pa.Schema, names: F
     if len(stored) > 1:  # no file has two of them
         column = sf.coalesce(*(sf.col(quoted_name(name)) for name in stored))
     kind = held.field(field.name).type
-    if kind != field.type:
+    if kind != field.type or field.name in nested_columns(names):
         return _widened(column, kind, field, field.name, names)
     return None if stored == (field.name,) else column
 
@@ -217,7 +217,7 @@ def _widened(column: Column, held: pa.DataType, field: pa.Field, path: str, name
     """A column, or what is inside of one, with the type of the table and its names of fields."""
     wanted = field.type
     renamed = any(other.startswith(f"{path}.") for other in names)
-    if not renamed and not _has_wider_floats(held, wanted):
+    if not renamed and _has_same_fields(held, wanted) and not _has_wider_floats(held, wanted):
         return column.cast(_spark_type(field))
     if pa.types.is_struct(wanted):
         return _struct(column, held, wanted, path, names)
@@ -245,6 +245,15 @@ def _struct(column: Column, held: pa.DataType, wanted: pa.DataType, path: str, n
             member = sf.lit(None).cast(_spark_type(field))
         members.append(member.alias(field.name))
     return sf.when(column.isNotNull(), sf.struct(*members))
+
+
+def _has_same_fields(held: pa.DataType, wanted: pa.DataType) -> bool:
+    """True if a type can be cast, which goes by the order of fields: they have the same names."""
+    if held.num_fields != wanted.num_fields:
+        return False
+    pairs = [(held.field(i), wanted.field(i)) for i in range(held.num_fields)]
+    named = not pa.types.is_struct(wanted) or all(one.name == other.name for one, other in pairs)
+    return named and all(_has_same_fields(one.type, other.type) for one, other in pairs)
 
 
 def _has_wider_floats(held: pa.DataType, wanted: pa.DataType) -> bool:

@@ -26,7 +26,7 @@ from pyhudi.format.file_names import split_paths
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_predicate import implied_predicate
 from pyhudi.read.scan_plan import ScanPlan
-from pyhudi.spark.read.column_text import condition_text
+from pyhudi.spark.read.pruning.column_text import condition_text
 
 _ORIGIN, _READ = "_pyhudi_origin", "_pyhudi_read"
 _HIDDEN = "_metadata"

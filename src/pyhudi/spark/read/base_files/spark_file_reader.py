@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.sql.utils import is_remote
 
-from pyhudi.spark.read.partition_folders import MOUNTS, Folders, allow_mounts
+from pyhudi.spark.read.base_files.partition_folders import MOUNTS, Folders, allow_mounts
 from pyhudi.spark.session_settings import session_setting
 
 _GLOB_CHARACTERS = re.compile(r"([\\{}\[\]*?])")

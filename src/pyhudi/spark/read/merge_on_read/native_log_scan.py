@@ -1,8 +1,8 @@
 """Slices with log files in one scan of Spark's: base files and Parquet blocks of logs side by side.
 
 Spark's own vectorised reader reads all of them, with column pruning and filter push-down, as files of an archive
-(`pyhudi.spark.read.log_archive`). Which of their rows are superseded a small job finds by keys, positions and ordering
-values alone; the scan leaves these out by numbers of files and rows. No rows go through Python.
+(`pyhudi.spark.read.merge_on_read.log_archive`). Which of their rows are superseded a small job finds by keys, positions
+and ordering values alone; the scan leaves these out by numbers of files and rows. No rows go through Python.
 
 Folders of the archive tell partition columns, by which Spark prunes, and the number of each file.
 """
@@ -28,17 +28,17 @@ from pyhudi.merge.row_replacement import superseded_rows
 from pyhudi.read.schema.file_schemas import as_held, file_parts
 from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
 from pyhudi.spark.keys.key_text import quoted_name
-from pyhudi.spark.read.base_file_scan import ROW_NUMBER, read_engine
-from pyhudi.spark.read.log_archive import ArchivedRange, LogArchive, can_be_archived, write_archive
-from pyhudi.spark.read.partition_columns import can_be_told
-from pyhudi.spark.read.partition_folders import FILE_NUMBER, level
-from pyhudi.spark.read.row_exclusion import (
+from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER, read_engine
+from pyhudi.spark.read.base_files.partition_columns import can_be_told
+from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER, level
+from pyhudi.spark.read.base_files.spark_file_reader import FileReader, read_settings
+from pyhudi.spark.read.merge_on_read.log_archive import ArchivedRange, LogArchive, can_be_archived, write_archive
+from pyhudi.spark.read.merge_on_read.row_exclusion import (
     BITMAP_SCHEMA,
     LARGEST_WITH_BITMAPS,
     bitmap_of_file,
     left_out_by_bitmaps,
 )
-from pyhudi.spark.read.spark_file_reader import FileReader, read_settings
 from pyhudi.spark.spark_types import spark_schema
 
 if TYPE_CHECKING:

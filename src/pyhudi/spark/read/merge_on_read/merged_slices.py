@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.read.execute.merged_reader import MergedReader
-from pyhudi.spark.read.log_overlay import overlaid_rows
-from pyhudi.spark.read.merge_by_partition import run_by_partition
+from pyhudi.spark.read.merge_on_read.log_overlay import overlaid_rows
+from pyhudi.spark.read.merge_on_read.merge_by_partition import run_by_partition
 
 if TYPE_CHECKING:
     from pyhudi.config import Options

@@ -23,8 +23,8 @@ import xxhash
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from pyhudi.spark.read.base_file_scan import ROW_NUMBER
-from pyhudi.spark.read.partition_folders import FILE_NUMBER
+from pyhudi.spark.read.base_files.base_file_scan import ROW_NUMBER
+from pyhudi.spark.read.base_files.partition_folders import FILE_NUMBER
 
 _PLACE, _WORDS = "_pyhudi_place", "_pyhudi_words"
 _KEY = "_pyhudi_hidden_of"
