@@ -196,8 +196,8 @@ SCHEMA_ALLOW_COLUMN_DROP = flag(
 SCHEMA_EVOLUTION_ENABLE = flag(
     "hoodie.schema.on.read.enable",
     False,
-    "Whether ALTER TABLE may begin a history of the table's schemas, for renames, drops, moves and other types. A table "
-    "that has one is read and written by it, whatever this says; Apache Hudi does so with true only.",
+    "Whether ALTER TABLE may begin a history of the table's schemas, for renames, drops, moves and other types. A "
+    "table that has one is read and written by it, whatever this says; Apache Hudi does so with true only.",
 )
 AVRO_SCHEMA_VALIDATE = flag(
     "hoodie.avro.schema.validate", False, "Whether an incoming schema must be compatible with the table's."
