@@ -68,7 +68,7 @@ def _span(values: Any) -> float:
 
 
 @pytest.mark.parametrize(
-    ("table_type", "version"), [seldom(("COPY_ON_WRITE", 9)), ("MERGE_ON_READ", 6), ("MERGE_ON_READ", 8)]
+    ("table_type", "version"), [seldom(("COPY_ON_WRITE", 9)), seldom(("MERGE_ON_READ", 6)), ("MERGE_ON_READ", 8)]
 )
 def test_indexes_follow(table_type: str, version: int, spark: SparkSession, tmp_path: Path):
     path = str(tmp_path / "table")

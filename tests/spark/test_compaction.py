@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
+from tests.cases import seldom
 from tests.golden.expected import unpack
 from tests.unit.services.merge_on_read_table import FILE_IDS, MorTable, row
 
@@ -111,8 +112,8 @@ def test_inline_after_writes(version: int, spark: SparkSession, tmp_path: Path):
     [
         ({}, 1),
         ({"hoodie.compact.inline": "false"}, 0),
-        ({"hoodie.datasource.compaction.async.enable": "true"}, 0),
-        ({"hoodie.compact.schedule.inline": "true"}, 0),
+        seldom(({"hoodie.datasource.compaction.async.enable": "true"}, 0)),
+        seldom(({"hoodie.compact.schedule.inline": "true"}, 0)),
     ],
 )
 def test_batch_writes_compact_by_themselves(

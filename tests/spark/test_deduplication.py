@@ -8,6 +8,7 @@ from shutil import copytree
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.cases import seldom
 
 from pyhudi.config import Options
 from pyhudi.errors import BusyError, QueryError, UnsupportedTableError
@@ -62,7 +63,7 @@ TABLES: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(TABLES))
+@pytest.mark.parametrize("name", ["copy_on_write", "version 6", seldom("bucket")])
 def test_duplicates_are_taken_out_of_one_partition(name: str, spark: SparkSession, tmp_path: Path) -> None:
     path, output = str(tmp_path / "t"), str(tmp_path / "out")
     options = duplicated(spark, path, TABLES[name])

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.cases import seldom
 from tests.spark.model import by_event_time
 
 from pyhudi.errors import FormatError
@@ -67,7 +68,9 @@ def records(path: Path) -> dict[str, list[Any]]:
     return found
 
 
-@pytest.mark.parametrize(("table_type", "version"), [("MERGE_ON_READ", 9), ("MERGE_ON_READ", 6), ("COPY_ON_WRITE", 8)])
+@pytest.mark.parametrize(
+    ("table_type", "version"), [("MERGE_ON_READ", 9), seldom(("MERGE_ON_READ", 6)), seldom(("COPY_ON_WRITE", 8))]
+)
 def test_the_same_as_by_threads(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int
 ) -> None:

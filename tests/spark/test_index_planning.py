@@ -30,7 +30,7 @@ MOVES = {"hoodie__simple__index__update__partition__path": True, "hoodie__index_
 GROUPS = {"hoodie.metadata.record.index.min.filegroup.count": 3}
 
 
-@pytest.mark.parametrize(("table_type", "version"), [("MERGE_ON_READ", 9), seldom(("MERGE_ON_READ", 6))])
+@pytest.mark.parametrize(("table_type", "version"), [seldom(("MERGE_ON_READ", 9)), seldom(("MERGE_ON_READ", 6))])
 def test_writes_beside(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from tests.cases import seldom
 from tests.rows import assert_same_rows
 from tests.spark.test_read_logs import EVENT_TIME, HIVE, MOR, SCHEMA, load, make, row, values
 from tests.spark_arrow import to_arrow
@@ -35,10 +36,10 @@ def check(spark, table: HandMadeTable, folder, *, native: bool = True, **options
     ("version", "positions", "properties"),
     [
         (9, True, MOR),
-        (9, False, {**MOR, **HIVE}),
+        seldom((9, False, {**MOR, **HIVE})),
         (6, False, MOR),
         (8, True, EVENT_TIME),
-        (9, False, EVENT_TIME),
+        seldom((9, False, EVENT_TIME)),
     ],
 )
 def test_updates_inserts_and_deletes(spark, tmp_path, version, positions, properties):

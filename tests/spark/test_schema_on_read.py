@@ -115,7 +115,7 @@ def _each(parts: list[Row], change: Callable[[Row], object]) -> None:
 @pytest.mark.parametrize(
     ("kind", "version", "seed"),
     [
-        ("COPY_ON_WRITE", 9, 1),
+        seldom(("COPY_ON_WRITE", 9, 1)),
         ("MERGE_ON_READ", 9, 2),
         seldom(("COPY_ON_WRITE", 6, 3)),
         seldom(("MERGE_ON_READ", 6, 4)),

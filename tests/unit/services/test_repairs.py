@@ -9,6 +9,7 @@ import pytest
 import pyhudi
 from pyhudi.config import Options
 from pyhudi.errors import BusyError, ConfigError, CorruptTableError, NotAHudiTableError
+from pyhudi.table.config import properties_file
 from pyhudi.table.config.properties_text import parse_properties
 from pyhudi.table_services import TableServices
 from pyhudi.timeline.heartbeat import HEARTBEAT_FOLDER
@@ -17,6 +18,12 @@ from tests.unit.services.merge_on_read_table import FAST, FILE_IDS, MorTable, ro
 
 PLAIN = {**FAST, "hoodie.metadata.enable": "false"}
 LATE = "29990101000000000"
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else is about to put broken properties right."""
+    monkeypatch.setattr(properties_file, "_WAITS", (0.0, 0.0))
 
 
 @pytest.fixture(params=[6, 9])
