@@ -31,6 +31,7 @@ from bench.worker import READS_UNTIL_WARM
 from pyhudi.table.meta_client import TableMetaClient
 
 COMMITS = 20
+SECONDS = "seconds.json"
 WRITES_UNTIL_WARM, REPEAT_WRITES, REPEAT_READS = 2, 5, 9
 ENGINES: dict[str, type[Engine]] = {"pyhudi": Ours, "Apache Hudi": ApacheHudi}
 WRITE = {
@@ -100,14 +101,14 @@ def _queries(spark: SparkSession, path: str, expected: int) -> list[float]:
 
 
 def worker(name: str, folder: Path, count: int) -> None:
-    """Measure one engine; prints its seconds as JSON in the last line."""
+    """Measure one engine; its seconds go to a file, as Java libraries print to the same output."""
     engine = ENGINES[name](folder)
     builder = SparkSession.builder
     for key, value in settings(engine, "4g").items():
         builder = builder.config(key, value)
     engine.start(builder)
     engine.spark.sparkContext.setLogLevel("ERROR")
-    print(json.dumps(measure(engine.spark, folder, count)))
+    (folder / SECONDS).write_text(json.dumps(measure(engine.spark, folder, count)))
 
 
 def main() -> None:
@@ -121,8 +122,8 @@ def main() -> None:
     for name in ENGINES:
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, "-m", "bench.cdc", name, folder, str(count)]
-            done = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, check=True)
-        found[name] = json.loads(done.stdout.splitlines()[-1])
+            subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, check=True)
+            found[name] = json.loads((Path(folder) / SECONDS).read_text())
     print(json.dumps(found, indent=1))
     return None
 

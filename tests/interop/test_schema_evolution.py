@@ -33,7 +33,7 @@ def evolving(oracle: Oracle) -> Iterator[Oracle]:
         "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",
         # with it, fields inside columns cannot have changed
         "spark.sql.parquet.enableVectorizedReader": "false",
-        # 0.15.0 fails to compact slices whose files have other fields inside columns
+        # compactions are those that the test asks for
         "hoodie.compact.inline": "false",
     }
     oracle.sql(*(f"SET {key}={value}" for key, value in settings.items()))

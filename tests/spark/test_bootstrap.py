@@ -19,6 +19,7 @@ pytest.importorskip("sqlglot")
 
 COLUMNS = "id string, n long, ts long, items array<struct<a: long, b: string>>, day string"
 SELECTOR = "hoodie.bootstrap.mode.selector"
+HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 Rows = dict[str, tuple[int, int, str]]
 
 
@@ -119,3 +120,21 @@ def test_bootstrap_by_sql(spark: SparkSession, tmp_path: Path):
         spark.sql(call)
     with pytest.raises(ConfigError, match="writes no rows"):
         bootstrap(spark.createDataFrame([("a", 1, 1, [], "d")], COLUMNS), source, tmp_path / "other")
+
+
+def test_columns_of_a_bootstrapped_table_change(spark: SparkSession, tmp_path: Path):
+    source, table = tmp_path / "source", tmp_path / "table"
+    made = make_source(source, hive=True)
+    bootstrap(spark.createDataFrame([], COLUMNS), source, table, **HIVE)
+    opened = HudiTable.for_path(str(table))
+    with opened.alter_schema() as columns:
+        columns.rename_column("n", "number").add_column("note", "string")
+    row = ("2024-01-01-33", 1000, 5, [], "changed", "2024-01-01")
+    now = "id string, number long, ts long, items array<struct<a: long, b: string>>, note string, day string"
+    options = {"hoodie.datasource.write.operation": "upsert", "hoodie.table.name": "t"}
+    spark.createDataFrame([row], now).write.format("hudi").options(**options).mode("append").save(str(table))
+    expected = {row["id"]: (row["n"], None) for row in made} | {"2024-01-01-33": (1000, "changed")}
+    here = opened.scan().to_arrow().to_pylist()
+    assert {row["id"]: (row["number"], row["note"]) for row in here} == expected
+    there = spark.read.format("hudi").load(str(table)).collect()
+    assert {row.id: (row.number, row.note) for row in there} == expected

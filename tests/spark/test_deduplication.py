@@ -132,3 +132,19 @@ def test_a_deduplication_that_dies_is_done_by_the_next_one(spark: SparkSession, 
         assert [row[:3] for row in found(path)] in (before, expected)
         run(path)
         assert [row[:3] for row in found(path)] == expected
+
+
+def test_an_evolved_table_keeps_its_columns(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    options = duplicated(spark, path)
+    table = HudiTable.for_path(path)
+    with table.alter_schema() as columns:
+        columns.rename_column("v", "w").add_column("extra", "long")
+    third = spark.createDataFrame([("k4", "a", 3, "late", 7)], "id string, p string, ts long, w string, extra long")
+    write(third, path, {**options, "hoodie.datasource.write.operation": "bulk_insert"})
+    assert table.services.deduplicate("a", dedupe_type="upsert_type", spark=spark).num_surplus == 4
+    expected = [("k1", "new", None), ("k2", "new", None), ("k3", "y", None), ("k4", "late", 7), ("k5", "z", None)]
+    rows = table.scan([("p", "=", "a")]).to_arrow().sort_by("id").to_pylist()
+    assert [(row["id"], row["w"], row["extra"]) for row in rows] == expected
+    spark_rows = table.scan([("p", "=", "a")]).to_spark(spark).orderBy("id").collect()
+    assert [(row.id, row.w, row.extra) for row in spark_rows] == expected
