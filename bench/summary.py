@@ -1,0 +1,81 @@
+"""The tables of ``docs/benchmarks.md``: ratios to the rivals, the runs that they are of, and the goals missed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.newest_runs import Row, Run, newest_rows
+from bench.parts import ENGINES
+from bench.report import LABELS, WORK, Goal, goal_ratios, markdown_table
+
+RIVALS = ("hudi", "iceberg", "delta", "parquet")
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def summarize(runs: Sequence[Run]) -> str:
+    """The part of the page that follows from the stored runs, as Markdown.
+
+    Args:
+        runs: The newest first.
+    """
+    tables = {series: newest_rows(runs, series) for series in ENGINES}
+    shown = {row.run.name for rows in tables.values() for row in rows}
+    letters = dict(zip((run.name for run in runs if run.name in shown), LETTERS, strict=False))
+    lines: list[str] = []
+    for series, rows in tables.items():
+        if rows:
+            version = " and ".join(sorted({row.run.spark(series) for row in rows}))
+            lines += [f"### Spark {version}", "", *_ratios(rows, letters), ""]
+    lines += ["Runs:", "", *(_described(run, letters[run.name]) for run in runs if run.name in shown)]
+    lines += ["", "### Goals missed", "", *_missed(tables["3.5"])]
+    return "\n".join(lines)
+
+
+def missed_goals(rows: Sequence[Row], series: str = "3.5") -> tuple[list[tuple[Goal, float]], int]:
+    """The goals that were missed, with what was measured; and how many goals there were.
+
+    Both sides of a goal are of the same run.
+    """
+    judged = [
+        (goal, ratio) for row in rows for goal, ratio in goal_ratios(row.run.seconds(series)) if goal.work == row.work
+    ]
+    return [(goal, ratio) for goal, ratio in judged if ratio > goal.limit], len(judged)
+
+
+def _ratios(rows: Sequence[Row], letters: dict[str, str]) -> list[str]:
+    rivals = [rival for rival in RIVALS if any(row.ratio(rival) for row in rows)]
+    cells = [
+        [
+            WORK[row.work],
+            f"{row.seconds['ours']:.2f}",
+            *(_ratio(row.ratio(rival)) for rival in rivals),
+            letters[row.run.name],
+        ]
+        for row in rows
+    ]
+    return markdown_table(["", "pyhudi, seconds", *(f"/ {LABELS[rival]}" for rival in rivals), "run"], cells)
+
+
+def _ratio(ratio: float | None) -> str:
+    if ratio is None:
+        return ""
+    return f"**{ratio:.2f}**" if round(ratio, 2) > 1 else f"{ratio:.2f}"
+
+
+def _described(run: Run, letter: str) -> str:
+    facts, machine = run.document, run.document["machine"]
+    load = f", load before the run {facts['load_before']:.1f}" if "load_before" in facts else ""
+    note = f"; {facts['note']}" if "note" in facts else ""
+    return (
+        f"- {letter}: {run.when[:10]}, commit `{facts['commit']}`, {machine['cpu']}, {machine['cores']} cores, "
+        f"{machine['memory_gib']} GiB, {facts['repeat']} counted repetitions{load}{note} "
+        f"([figures](../bench/results/{run.name}))"
+    )
+
+
+def _missed(rows: Sequence[Row]) -> list[str]:
+    missed, judged = missed_goals(rows)
+    if not missed:
+        return [f"None of {judged}."]
+    lines = [f"{len(missed)} of {judged} goals on Spark 3.5 were missed:", ""]
+    return lines + [f"- {goal.text}: measured {ratio:.2f}" for goal, ratio in missed]
