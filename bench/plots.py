@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -17,7 +16,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 from bench.jars import ROOT
 from bench.newest_runs import DELTAS, Row, Run, deltas_run, load_runs, newest_rows
 from bench.report import LABELS, WORK, replace_section
-from bench.summary import RIVALS, summarize
+from bench.summary import RIVALS, headlines, summarize
 
 SERIES = "3.5"
 """The Spark on which all rivals run."""
@@ -64,23 +63,27 @@ def refresh(results: Path, docs: Path) -> None:
         docs: The folder of the documentation.
     """
     runs = load_runs(results)
+    replace_section(docs / "benchmarks.md", "headlines", headlines(runs))
     replace_section(docs / "benchmarks.md", "summary", summarize(runs))
     for name, figure in draw(runs).items():
         save(figure, docs / "images" / f"benchmark-{name}.svg")
 
 
 def draw(runs: Sequence[Run]) -> dict[str, Figure]:
-    """All plots by name.
+    """All plots by name, without those that there are no figures for.
 
     Args:
         runs: The newest first.
     """
     rows = newest_rows(runs, SERIES)
     by_work = {row.work: row for row in rows}
+    figures = {}
     with mpl.rc_context(STYLE):
-        figures = {"ratios": _ratios([row for row in rows if any(map(row.ratio, RIVALS))])}
+        if compared := [row for row in rows if any(map(row.ratio, RIVALS))]:
+            figures["ratios"] = _ratios(compared)
         for name, works in BARS.items():
-            figures[name] = _seconds(name, [by_work[work] for work in works if work in by_work])
+            if found := [by_work[work] for work in works if work in by_work]:
+                figures[name] = _seconds(name, found)
         figures["growth"] = _growth(deltas_run(runs, SERIES), by_work)
     return figures
 
@@ -218,9 +221,12 @@ def _source(rows: Sequence[Row]) -> str:
 
 def _dated(runs: Iterable[Run]) -> str:
     """The days and machines of runs, the newest first."""
-    newest: dict[str, Any] = {run.name: run for run in sorted(runs, key=lambda run: run.when, reverse=True)}
-    named = (f"{run.when[:10]}, {run.document['machine']['cpu'].replace('(R)', '')}" for run in newest.values())
-    return "; ".join(dict.fromkeys(named)) + ", 2 cores"
+    newest = {run.name: run for run in sorted(runs, key=lambda run: run.when, reverse=True)}
+    named = []
+    for run in newest.values():
+        machine = run.document["machine"]
+        named.append(f"{run.when[:10]}, {machine['cpu'].replace('(R)', '')}, {machine['cores']} cores")
+    return "; ".join(dict.fromkeys(named))
 
 
 if __name__ == "__main__":

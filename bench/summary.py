@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from bench.newest_runs import Row, Run, newest_rows
+from bench.newest_runs import Row, Run, is_whole, newest_rows
 from bench.parts import ENGINES
-from bench.report import LABELS, WORK, Goal, goal_ratios, markdown_table
+from bench.report import GOALS, LABELS, WORK, Goal, goal_ratios, markdown_table
 
+HEADLINES = {
+    "Bulk insert": ("bulk_insert",),
+    "Upserts": ("upsert_1", "upsert_10", "mor_upsert_02", "mor_upsert_1", "mor_upsert_10"),
+    "Scans": ("scan", "partition"),
+    "Merge-on-read scans": ("mor_scan_1", "mor_scan_5", "mor_scan_20"),
+}
+"""What the first lines of the page say → the work that it sums up."""
 RIVALS = ("hudi", "iceberg", "delta", "parquet")
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def headlines(runs: Sequence[Run], series: str = "3.5") -> str:
+    """A line for each kind of work, with the least and the greatest ratio to each rival, as Markdown.
+
+    Args:
+        runs: The newest first.
+        series: A key of `ENGINES`.
+    """
+    rows = newest_rows(runs, series)
+    lines = []
+    for name, works in HEADLINES.items():
+        spans = []
+        for rival in RIVALS:
+            ratios = sorted(ratio for row in rows if row.work in works and (ratio := row.ratio(rival)) is not None)
+            if ratios:
+                least, most = f"{ratios[0]:.2f}", f"{ratios[-1]:.2f}"
+                spans.append(f"{least if least == most else f'{least} to {most}'} × {LABELS[rival]}")
+        if spans:
+            lines.append(f"- **{name}**: {', '.join(spans)}")
+    return "\n".join(lines)
 
 
 def summarize(runs: Sequence[Run]) -> str:
@@ -26,8 +54,10 @@ def summarize(runs: Sequence[Run]) -> str:
         if rows:
             version = " and ".join(sorted({row.run.spark(series) for row in rows}))
             lines += [f"### Spark {version}", "", *_ratios(rows, letters), ""]
+    if not all(is_whole(row.run, series) for series, rows in tables.items() for row in rows):
+        lines += ["No stored run is whole: each row is of the newest run that measured it.", ""]
     lines += ["Runs:", "", *(_described(run, letters[run.name]) for run in runs if run.name in shown)]
-    lines += ["", "### Goals missed", "", *_missed(tables["3.5"])]
+    lines += ["", "### Goals missed", "", *_missed(tables)]
     return "\n".join(lines)
 
 
@@ -73,9 +103,12 @@ def _described(run: Run, letter: str) -> str:
     )
 
 
-def _missed(rows: Sequence[Row]) -> list[str]:
-    missed, judged = missed_goals(rows)
-    if not missed:
-        return [f"None of {judged}."]
-    lines = [f"{len(missed)} of {judged} goals on Spark 3.5 were missed:", ""]
-    return lines + [f"- {goal.text}: measured {ratio:.2f}" for goal, ratio in missed]
+def _missed(tables: Mapping[str, Sequence[Row]]) -> list[str]:
+    """What was missed on each Spark, and how many goals there are no figures for."""
+    said, cells = [], []
+    for series, rows in tables.items():
+        missed, judged = missed_goals(rows, series)
+        without = sum(set(goal.others) <= set(ENGINES[series]) for goal in GOALS) - judged
+        said.append(f"Spark {series}: {len(missed)} of {judged}{f', and {without} without figures' if without else ''}.")
+        cells += [[goal.text, f"{ratio:.2f}", series] for goal, ratio in missed]
+    return [" ".join(said), "", *(markdown_table(["goal", "measured", "Spark"], cells) if cells else [])]
