@@ -109,6 +109,7 @@ def _missed(tables: Mapping[str, Sequence[Row]]) -> list[str]:
     for series, rows in tables.items():
         missed, judged = missed_goals(rows, series)
         without = sum(set(goal.others) <= set(ENGINES[series]) for goal in GOALS) - judged
-        said.append(f"Spark {series}: {len(missed)} of {judged}{f', and {without} without figures' if without else ''}.")
+        unknown = f", and {without} without figures" if without else ""
+        said.append(f"Spark {series}: {len(missed)} of {judged}{unknown}.")
         cells += [[goal.text, f"{ratio:.2f}", series] for goal, ratio in missed]
     return [" ".join(said), "", *(markdown_table(["goal", "measured", "Spark"], cells) if cells else [])]
