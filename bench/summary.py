@@ -55,7 +55,7 @@ def summarize(runs: Sequence[Run]) -> str:
             version = " and ".join(sorted({row.run.spark(series) for row in rows}))
             lines += [f"### Spark {version}", "", *_ratios(rows, letters), ""]
     if not all(is_whole(row.run, series) for series, rows in tables.items() for row in rows):
-        lines += ["No stored run is whole: each row is of the newest run that measured it.", ""]
+        lines += ["No stored run covers everything: each row is from the newest run that measured it.", ""]
     lines += ["Runs:", "", *(_described(run, letters[run.name]) for run in runs if run.name in shown)]
     lines += ["", "### Goals missed", "", *_missed(tables)]
     return "\n".join(lines)

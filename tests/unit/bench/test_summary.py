@@ -33,9 +33,9 @@ def test_what_rounds_to_one_is_not_marked():
 
 def test_runs_that_are_not_whole_are_called_so():
     whole = everything("a.json", "2026-11-24")
-    assert "whole:" not in summarize([whole])
+    assert "No stored run" not in summarize([whole])
     whole.document["runs"].pop()
-    assert "No stored run is whole: " in summarize([whole])
+    assert "No stored run covers everything: " in summarize([whole])
 
 
 def test_runs_have_letters_from_the_newest_on():
