@@ -1,14 +1,17 @@
 """``python -m bench.cdc [rows]``: upserts of 1 % with and without change data, and the changes of the last of 20
-commits, by pyhudi and by Apache Hudi 1.2.0, each with its own copy-on-write table, in seconds (medians).
+commits, by pyhudi and by Apache Hudi 1.2.0, each with its own copy-on-write tables, in seconds (medians).
 
-Apache Hudi's figures have the transfer of the rows to its process and back; its first write, which warms it up, is not
-counted, and neither is ours.
+Each engine has a process of its own, with the settings of ``python -m bench``, and is timed in there: rows come from a
+Parquet file, changes go to the driver as Arrow. Upserts with and without change data are done in turns. The first two
+upserts and the first four queries warm up and are not counted.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -20,13 +23,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from tests.interop.oracle import Oracle
 from tests.spark_arrow import to_arrow
 
-import pyhudi
+from bench.engines import ApacheHudi, Engine, Ours, settings
+from bench.jars import ROOT
+from bench.worker import READS_UNTIL_WARM
 from pyhudi.table.meta_client import TableMetaClient
 
-COMMITS, REPEAT = 20, 3
+COMMITS = 20
+WRITES_UNTIL_WARM, REPEAT_WRITES, REPEAT_READS = 2, 5, 9
+ENGINES: dict[str, type[Engine]] = {"pyhudi": Ours, "Apache Hudi": ApacheHudi}
 WRITE = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
@@ -34,12 +40,11 @@ WRITE = {
     "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
     "hoodie.clean.automatic": "false",
 }
+LOGGED = {"hoodie.table.cdc.enabled": "true"}
 CHANGES = {
     "hoodie.datasource.query.type": "incremental",
     "hoodie.datasource.query.incremental.format": "cdc",
 }
-Write = Callable[[Path, pa.Table, dict[str, str], str], Any]
-Read = Callable[[Path, dict[str, str]], int]
 
 
 def rows(ids: np.ndarray, ts: int) -> pa.Table:
@@ -48,58 +53,78 @@ def rows(ids: np.ndarray, ts: int) -> pa.Table:
     return pa.table({"id": pa.array(ids), "ts": pa.array(np.full(len(ids), ts)), "v": texts})
 
 
-def measure(folder: Path, count: int, write: Write, read: Read) -> dict[str, float]:
-    """Seconds of an engine."""
+def seconds(run: Callable[[], Any]) -> float:
+    """How long a run takes."""
+    begun = time.perf_counter()
+    run()
+    return time.perf_counter() - begun
+
+
+def measure(spark: SparkSession, folder: Path, count: int) -> dict[str, float]:
+    """Seconds of an engine, whose session this is."""
     random = np.random.default_rng(1992)
-    found: dict[str, float] = {}
-    for name, flag in (("upsert", "false"), ("upsert with change data", "true")):
-        options = {**WRITE, "hoodie.table.cdc.enabled": flag}
-        path = folder / name.replace(" ", "-")
-        write(
-            path, rows(np.arange(count), 0), options | {"hoodie.datasource.write.operation": "bulk_insert"}, "overwrite"
-        )
-        times = []
-        for commit in range(1, COMMITS if flag == "true" else REPEAT + 2):
-            batch = rows(np.sort(random.choice(count, count // 100, replace=False)), commit)
-            begun = time.perf_counter()
-            write(path, batch, options | {"hoodie.datasource.write.operation": "upsert"}, "append")
-            times.append(time.perf_counter() - begun)
-        found[name] = round(statistics.median(times[1 : REPEAT + 1]), 2)
-    commits = TableMetaClient.open(str(path)).active_timeline().timeline.writes().completed()
+    tables: dict[str, dict[str, str]] = {"upsert": {}, "upsert with change data": LOGGED}
+    times: dict[str, list[float]] = {name: [] for name in tables}
+
+    def path(name: str) -> str:
+        return str(folder / name.replace(" ", "-"))
+
+    def write(name: str, operation: str, mode: str) -> None:
+        options = {**WRITE, **tables[name], "hoodie.datasource.write.operation": operation}
+        spark.read.parquet(str(folder / "batch")).write.format("hudi").options(**options).mode(mode).save(path(name))
+
+    pq.write_table(rows(np.arange(count), 0), folder / "batch")
+    for name in tables:
+        write(name, "bulk_insert", "overwrite")
+    for commit in range(1, COMMITS):
+        pq.write_table(rows(np.sort(random.choice(count, count // 100, replace=False)), commit), folder / "batch")
+        counted = commit <= WRITES_UNTIL_WARM + REPEAT_WRITES
+        for name in tables if counted else ("upsert with change data",):
+            times[name].append(seconds(lambda name=name: write(name, "upsert", "append")))
+    last = slice(WRITES_UNTIL_WARM, WRITES_UNTIL_WARM + REPEAT_WRITES)
+    found = {name: round(statistics.median(values[last]), 2) for name, values in times.items()}
+    queries = _queries(spark, path("upsert with change data"), count // 100)
+    return {**found, "changes of the last commit": round(statistics.median(queries), 3)}
+
+
+def _queries(spark: SparkSession, path: str, expected: int) -> list[float]:
+    commits = TableMetaClient.open(path).active_timeline().timeline.writes().completed()
     begin = sorted(commit.order_time for commit in commits)[-2]
-    times = []
-    for _ in range(REPEAT + 1):
-        begun = time.perf_counter()
-        changes = read(path, {**CHANGES, "hoodie.datasource.read.begin.instanttime": begin})
-        times.append(time.perf_counter() - begun)
-        assert changes == count // 100, changes
-    found["changes of the last commit"] = round(statistics.median(times[1:]), 2)
-    return found
+    options = {**CHANGES, "hoodie.datasource.read.begin.instanttime": begin}
+
+    def read() -> None:
+        found = to_arrow(spark.read.format("hudi").options(**options).load(path)).num_rows
+        assert found == expected, found
+
+    return [seconds(read) for _ in range(READS_UNTIL_WARM + REPEAT_READS)][READS_UNTIL_WARM:]
+
+
+def worker(name: str, folder: Path, count: int) -> None:
+    """Measure one engine; prints its seconds as JSON in the last line."""
+    engine = ENGINES[name](folder)
+    builder = SparkSession.builder
+    for key, value in settings(engine, "4g").items():
+        builder = builder.config(key, value)
+    engine.start(builder)
+    engine.spark.sparkContext.setLogLevel("ERROR")
+    print(json.dumps(measure(engine.spark, folder, count)))
 
 
 def main() -> None:
-    """Measure and print seconds, as JSON."""
+    """Measure each engine in a process, and print seconds as JSON."""
+    if len(sys.argv) == 4:
+        return worker(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    spark = pyhudi.configure_spark(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    pyhudi.activate(spark)
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-
-        def write(path: Path, batch: pa.Table, options: dict[str, str], mode: str) -> None:
-            source = folder / "batch.parquet"
-            pq.write_table(batch, source)
-            spark.read.parquet(str(source)).write.format("hudi").options(**options).mode(mode).save(str(path))
-
-        def read(path: Path, options: dict[str, str]) -> int:
-            return to_arrow(spark.read.format("hudi").options(**options).load(str(path))).num_rows
-
-        found = {"pyhudi": measure(folder / "ours", count, write, read)}
-        with Oracle("1.2.0") as oracle:
-            theirs = measure(folder / "theirs", count, oracle.write, lambda p, o: oracle.read(p, o).num_rows)
-            found["Apache Hudi"] = theirs
-    print(json.dumps({"rows": count, **found}, indent=1))
+    found: dict[str, Any] = {"rows": count}
+    env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    env.pop("SPARK_HOME", None)
+    for name in ENGINES:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-m", "bench.cdc", name, folder, str(count)]
+            done = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, check=True)
+        found[name] = json.loads(done.stdout.splitlines()[-1])
+    print(json.dumps(found, indent=1))
+    return None
 
 
 if __name__ == "__main__":

@@ -55,8 +55,13 @@ def test_ways_to_ask(spark: SparkSession, tmp_path: Path) -> None:
         with pytest.raises(QueryError, match=r"cannot be told any more: .*Begin later, or keep more"):
             spark.sql(asked).count()
         begin = HudiTable.for_path(path).history().to_pylist()[2]  # after the clean and the last commit
-        last = HudiTable.for_path(path).changes(begin["completed"] or begin["requested"]).to_arrow().to_pylist()
+        since = begin["completed"] or begin["requested"]
+        last = HudiTable.for_path(path).changes(since).to_arrow().to_pylist()
         assert _images([tuple(row.values()) for row in last]) == [("u", 12.0, 13.0)]
+        for log in Path(path).rglob("*.cdc"):
+            log.unlink()
+        with pytest.raises(QueryError, match=r"cannot be told any more: 1 files .*\.cdc"):
+            HudiTable.for_path(path).changes(since).to_arrow()
     finally:
         spark.sql("DROP TABLE cdc_rides")
         pyhudi.deactivate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +30,14 @@ from pyhudi.table.view.file_system_view import SLICE_SCHEMA, FileSystemView
 if TYPE_CHECKING:
     from pyhudi.merge.file_group_reader import SliceContext
     from pyhudi.read.written_files import Write
+    from pyhudi.storage import Storage
     from pyhudi.table.pinned_table import PinnedTable
 
 CHANGES_SCHEMA = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
 """Rows of a change data query: ``i``, ``u`` or ``d``; the commit's instant; the record before and after as JSON."""
 
 _SLICE = pa.struct(list(SLICE_SCHEMA))
+_ASKED_FOR_ONE_BY_ONE, _ASKED_AT_A_TIME = 64, 16
 _BEFORE = (ChangeCase.BASE_FILE_DELETE, ChangeCase.REPLACE_COMMIT, ChangeCase.LOG_FILE)
 
 
@@ -136,10 +139,16 @@ _NO_TASKS = pa.schema(
 
 
 def _with_slices(table: PinnedTable, plan: ChangePlan, tasks: pa.Table, writes: list[Write], opts: Options) -> pa.Table:
-    partitions = sorted(pc.unique(tasks["partition"]).to_pylist())
-    files = TableFiles(table, opts, (BASE, LOG, CDC))
-    view = FileSystemView.load(table, partitions=partitions, lister=files.list)
-    _check_there(tasks, view.files["path"])
+    told_by = _files_read(plan, tasks)
+    view = None
+    if told_by.num_rows <= _ASKED_FOR_ONE_BY_ONE and not any(pc.any(needs).as_py() for needs in _needs(plan, tasks)):
+        present = _present(table.storage, told_by["path"].to_pylist())
+    else:
+        partitions = sorted(pc.unique(tasks["partition"]).to_pylist())
+        files = TableFiles(table, opts, (BASE, LOG, CDC))
+        view = FileSystemView.load(table, partitions=partitions, lister=files.list)
+        present = view.files["path"]
+    _check_there(told_by, present)
     parts = []
     for write in writes:
         mine = tasks.filter(pc.equal(tasks["instant"], write.requested))
@@ -170,9 +179,9 @@ def _needs(plan: ChangePlan, tasks: pa.Table) -> tuple[pa.Array, pa.Array]:
     )
 
 
-def _slices(view: FileSystemView, tasks: pa.Table, wanted: pa.Array, cut: dict[str, str]) -> pa.Array:
+def _slices(view: FileSystemView | None, tasks: pa.Table, wanted: pa.Array, cut: dict[str, str]) -> pa.Array:
     """The slice of each task's file group at a time, null where it is not wanted or there was none."""
-    if not pc.any(wanted).as_py():
+    if view is None or not pc.any(wanted).as_py():
         return pa.nulls(tasks.num_rows, _SLICE)
     slices = view.latest_slices(**cut).select([field.name for field in _SLICE]).combine_chunks()
     at = pc.index_in(group_keys(tasks), value_set=group_keys(slices))
@@ -193,16 +202,32 @@ def _written(tasks: pa.Table) -> pa.Array:
     )
 
 
-def _check_there(tasks: pa.Table, present: pa.ChunkedArray) -> None:
-    """Refuse a range whose files are gone."""
+def _files_read(plan: ChangePlan, tasks: pa.Table) -> pa.Table:
+    """The files of the range that a query reads, with the instants of their commits."""
     plain = tasks.filter(pc.not_equal(tasks["case"], ChangeCase.BASE_FILE_DELETE))
-    wanted = pa.table(
+    written = _flat(plain["written"])
+    if plan.mode is CdcMode.DATA_BEFORE_AFTER:
+        logged = _flat(pc.equal(plain["case"], ChangeCase.AS_IS))  # the log has both images
+        written = pc.if_else(logged, pa.scalar(None, pa.string()), written)
+    found = pa.table(
         {
             "instant": pa.concat_arrays([_own(plain), _listed(plain)]),
-            "path": pa.concat_arrays([_flat(plain["written"]), _flat(pc.list_flatten(plain["paths"]))]),
+            "path": pa.concat_arrays([written, _flat(pc.list_flatten(plain["paths"]))]),
         }
     )
-    lost = wanted.filter(pc.and_(pc.is_valid(wanted["path"]), pc.invert(pc.is_in(wanted["path"], value_set=present))))
+    return found.filter(pc.is_valid(found["path"]))
+
+
+def _present(storage: Storage, paths: list[str]) -> pa.Array:
+    """Which of a few files are there: for them the files of their partitions need not be listed."""
+    with ThreadPoolExecutor(_ASKED_AT_A_TIME) as pool:
+        there = list(pool.map(storage.exists, paths))
+    return pa.array(paths, pa.string()).filter(pa.array(there, pa.bool_()))
+
+
+def _check_there(told_by: pa.Table, present: pa.ChunkedArray | pa.Array) -> None:
+    """Refuse a range whose files are gone."""
+    lost = told_by.filter(pc.invert(pc.is_in(told_by["path"], value_set=present)))
     if lost.num_rows:
         one = lost.slice(0, 1).to_pylist()[0]
         raise _gone(one["instant"], f"{lost.num_rows} files of the range have been removed, among them {one['path']!r}")
