@@ -20,12 +20,11 @@ from typing import Any
 from bench.data import Dataset, prepare
 from bench.jars import ROOT
 from bench.memory_use import Sampler
-from bench.parts import PARTS
-from bench.report import SECTION, check_answers, write_report
+from bench.parts import ENGINES, PARTS
+from bench.plots import refresh
+from bench.report import PAGES, SECTION, check_answers, write_report
 
 SPARK4 = ROOT / ".venv-spark4" / "bin" / "python"
-ENGINES_SPARK35 = ("parquet", "ours", "hudi", "delta", "iceberg")
-ENGINES_SPARK4 = ("parquet", "ours")
 RESULTS = ROOT / "bench" / "results"
 
 
@@ -47,19 +46,23 @@ def main() -> None:
         "load_before": os.getloadavg()[0],
         "runs": [],
     }
-    pythons = {"3.5": (Path(sys.executable), ENGINES_SPARK35), "4": (SPARK4, ENGINES_SPARK4)}
+    pythons = {"3.5": Path(sys.executable), "4": SPARK4}
     for spark in options.spark:
-        python, names = pythons[spark]
+        python = pythons[spark]
         if not python.exists():
             print(f"no {python}: Spark {spark} is left out (`make bench` makes it)", flush=True)
             continue
-        for name in names:
+        for name in ENGINES[spark]:
             if name in options.engines:
                 document["runs"].append(_run(python, name, data, repeat, memory, options.only))
     check_answers(document)
     # a part of the work must not take the place of the whole
-    unwritten = options.no_write or (options.section == SECTION and set(options.only) != set(PARTS))
-    write_report(document, RESULTS, None if unwritten else ROOT / "docs" / "benchmarks.md", options.section)
+    partial = set(options.only) != set(PARTS) or set(options.engines) != set(ENGINES["3.5"])
+    unwritten = options.no_write or (options.section == SECTION and partial)
+    docs = ROOT / "docs"
+    write_report(document, RESULTS, None if unwritten else docs / PAGES[options.section], options.section)
+    if not unwritten:
+        refresh(RESULTS, docs)
 
 
 def _run(python: Path, engine: str, data: Dataset, repeat: int, memory: str, parts: Sequence[str]) -> dict[str, Any]:
@@ -141,10 +144,10 @@ def _commit() -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--no-write", action="store_true", help="leave docs/benchmarks.md as it is")
-    parser.add_argument("--engines", nargs="+", default=list(ENGINES_SPARK35), choices=ENGINES_SPARK35)
-    parser.add_argument("--spark", nargs="+", default=["3.5", "4"], choices=["3.5", "4"])
-    parser.add_argument("--section", default=SECTION, help="the section of docs/benchmarks.md that is written")
+    parser.add_argument("--no-write", action="store_true", help="store nothing, and leave the pages as they are")
+    parser.add_argument("--engines", nargs="+", default=list(ENGINES["3.5"]), choices=ENGINES["3.5"])
+    parser.add_argument("--spark", nargs="+", default=list(ENGINES), choices=ENGINES)
+    parser.add_argument("--section", default=SECTION, choices=PAGES, help="the page in docs/benchmarks that is written")
     parser.add_argument("--only", nargs="+", default=list(PARTS), choices=PARTS, help="parts of the table's life")
     return parser.parse_args()
 

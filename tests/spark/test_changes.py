@@ -21,6 +21,7 @@ from pyhudi.errors import (
     RecordKeyError,
     SchemaMismatchError,
 )
+from pyhudi.spark.dml import merge as merge_module
 
 COLUMNS = "id int, city string, fare bigint, note struct<a:int,b:string>"
 KEYED = {
@@ -200,3 +201,50 @@ def test_no_update_is_lost_between_processes(spark, tmp_path):
     writers = [subprocess.Popen(command) for _ in range(4)]
     assert [writer.wait() for writer in writers] == [0] * 4
     assert [r[2] for r in rows(table)] == [110, 120, 130, 140]
+
+
+BY_KEY = "target.city = s.city AND (target.id = s.id)"
+BY_EVENT_TIME = {**TABLES["mor"], "hoodie.datasource.write.precombine.field": "fare"}
+OTHERS = ("cow", "mor", "v6-mor", "virtual-keys", "record-index", "bucket")
+
+
+@pytest.mark.parametrize("kind", ["event-time", *map(seldom, OTHERS)])
+def test_a_merge_by_key_is_an_upsert(spark, tmp_path, monkeypatch, kind):
+    """The same rows and counts as by the join, which a condition asks for."""
+    source = frame(spark, (1, "Oslo", 9, None), (2, "Oslo", 99, None), (3, "Moss", 7, (3, "y")), (5, "Oslo", 5, None))
+    source = source.selectExpr("note", "cast(fare as int) as FARE", "city", "id").alias("s")
+    found = []
+    for name, condition in (("joined", "true"), ("upserted", None)):
+        table = HudiTable.create(str(tmp_path / name), {**TABLES, "event-time": BY_EVENT_TIME}[kind])
+        table.bulk_insert(frame(spark, *FIRST))
+        if condition is None and kind not in ("record-index", "bucket"):
+            monkeypatch.setattr(merge_module, "_counted", None)
+        merge = table.merge(source, BY_KEY).when_matched_update_all(condition)
+        done = merge.when_not_matched_insert_all(condition).execute()
+        found.append((rows(table), done.rows_matched, done.rows_updated, done.rows_inserted, done.rows_deleted))
+    assert found[0] == found[1]
+    assert found[0][1:] == (2, 2, 2, 0)
+    assert found[0][0][0][2] == (10 if kind == "event-time" else 9)
+
+
+def test_what_only_a_join_can_merge(spark, tmp_path):
+    table = made(spark, tmp_path / "t", "mor")
+
+    def merge(*given, on=BY_KEY, columns=COLUMNS):
+        source = frame(spark, *given, columns=columns).alias("s")
+        return table.merge(source, on).when_matched_update_all().when_not_matched_insert_all().execute()
+
+    with pytest.raises(AmbiguousMergeError):
+        merge((1, "Oslo", 11, None), (1, "Oslo", 12, None))
+    with pytest.raises(RecordKeyError):
+        merge((None, "Oslo", 11, None))
+    assert rows(table) == sorted(FIRST)
+    # a partition is not part of this condition
+    assert merge((1, "Moss", 11, None), on="target.id = s.id").rows_updated == 1
+    assert rows(table)[0] == (1, "Moss", 11, None)
+    # null equals nothing, so that the second row is not the first one's new version
+    assert merge((7, None, 70, None)).rows_inserted == 1
+    assert merge((7, None, 71, None)).rows_updated == 0
+    # Spark makes the types equal first
+    assert merge((2, "Oslo", 21, None), columns=COLUMNS.replace("id int", "id smallint")).rows_updated == 1
+    assert (2, "Oslo", 21, None) in rows(table)

@@ -16,6 +16,7 @@ from pyhudi.errors import AmbiguousMergeError, QueryError, SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column
 from pyhudi.spark.dml.assignments import as_column, check_types, resolved
 from pyhudi.spark.dml.attempts import with_retries
+from pyhudi.spark.dml.merge_as_upsert import distinct_rows, joins_by_key
 from pyhudi.spark.dml.moves import moved_apart
 from pyhudi.spark.dml.target import Target
 from pyhudi.spark.dml.update import is_case_sensitive
@@ -182,13 +183,32 @@ class MergeBuilder:
         spark = self.source.sparkSession
         target = Target.pin(spark, self.path, self.opts)
         merge = _Merge(self, spark, target)
+        joined = merge.acted_on()  # tells of every mistake in the clauses
         with Cached() as cached:
-            acted = cached.add(merge.acted_on())
+            upserted = self._upsert(merge, cached)
+            if upserted is not None:
+                return upserted
+            acted = cached.add(joined)
             counts = _counted(acted, merge)
             rows, changes = merge.changes(acted, cached)
-            done = write_changes(rows, target.client, target.opts, Operation.UPSERT, changes)
+            done = write_changes(rows, target.client, target.opts, Operation.UPSERT, target.reads, changes)
         updated, deleted, inserted = counts
         return ChangeResult(done, updated + deleted, updated, inserted, deleted)
+
+    def _upsert(self, merge: _Merge, cached: Cached) -> ChangeResult | None:
+        """Run the MERGE as an upsert; None if that is something else."""
+        target = merge.target
+        if not merge.is_upsert:
+            return None
+        rows = cached.add(merge.source_rows())
+        with task_errors():
+            count = distinct_rows(rows, target)
+        if count is None:
+            return None
+        opts = target.opts.merged({options.COMBINE_BEFORE_UPSERT.key: False})
+        done = write_changes(rows, target.client, opts, Operation.UPSERT, target.reads, None)
+        updated = count - done.num_inserts
+        return ChangeResult(done, updated, updated, done.num_inserts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +221,21 @@ class _Merge:
 
     def _has(self, when: When) -> bool:
         return any(clause.when is when for clause in self.builder.clauses)
+
+    @property
+    def is_upsert(self) -> bool:
+        """True if every source row becomes the newest version of its record."""
+        given = {(clause.when, clause.do) for clause in self.builder.clauses}
+        whole = all(clause.values is None and clause.condition is None for clause in self.builder.clauses)
+        wanted = {(When.MATCHED, Do.UPDATE), (When.NOT_MATCHED, Do.INSERT)}
+        builder = self.builder
+        return whole and given == wanted and joins_by_key(self.target, builder.on, builder.alias, builder.source)
+
+    def source_rows(self) -> DataFrame:
+        """Return the source's rows with the columns of the table."""
+        names, source = self.target.schema.names, self.builder.source
+        values = check_types(source, ((name, F.col(quoted([name]))) for name in names), self.target.schema)
+        return source.select(*(value.alias(name) for name, value in values.items()))
 
     def acted_on(self) -> DataFrame:
         """Return the pairs of rows that a clause takes: new values and stored ones, places, and the number of the
@@ -334,7 +369,7 @@ class _Merge:
         target = self.target
         deleted = F.col(_KIND) == _DELETE
         keys = bool(target.key_columns & self._assigned())
-        found = RowChanges(target.reads, target.placed, keys, self.moves, self._inserts_new_keys())
+        found = RowChanges(target.placed, keys, self.moves, self._inserts_new_keys())
         own = {name: F.col(quoted([name])) for name in target.schema.names}
         # of a row that is deleted twice one will do
         if any(c.do is Do.DELETE and c.when is When.MATCHED for c in self.builder.clauses):

@@ -56,8 +56,8 @@ def update(
             else:
                 new = [value.alias(name) for name, value in own.items()]
                 rows = rows.select(*new, *target.helpers, F.lit(False).alias(DELETE))
-            changes = RowChanges(target.reads, target.placed, partition_assigned=moves)
-            done = write_changes(rows, target.client, target.opts, Operation.UPSERT, changes)
+            changes = RowChanges(target.placed, partition_assigned=moves)
+            done = write_changes(rows, target.client, target.opts, Operation.UPSERT, target.reads, changes)
         matched = done.num_deletes + done.num_updates if moves else done.num_updates
         return ChangeResult(done, matched, rows_updated=matched)
 
@@ -75,8 +75,8 @@ def delete(spark: SparkSession, path: str, where: Condition, given: Options, ali
         target, rows = _chosen(spark, path, where, given, alias)
         columns = [quoted([name]) for name in target.deletion_columns]
         rows = rows.select(*columns, *target.helpers, F.lit(True).alias(DELETE))
-        changes = RowChanges(target.reads, target.placed)
-        done = write_changes(rows, target.client, target.opts, Operation.DELETE, changes)
+        changes = RowChanges(target.placed)
+        done = write_changes(rows, target.client, target.opts, Operation.DELETE, target.reads, changes)
         return ChangeResult(done, done.num_deletes, rows_deleted=done.num_deletes)
 
     return with_retries(given, attempt)

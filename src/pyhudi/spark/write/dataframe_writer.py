@@ -58,6 +58,7 @@ from pyhudi.table.meta_client import TableMetaClient
 from pyhudi.table.partition_ttl import PartitionTtl, TtlResult
 from pyhudi.table.pinned_table import PinnedTable
 from pyhudi.table.view.file_system_view import FileSystemView
+from pyhudi.transaction.conflicts.serializable_reads import ReadSet
 from pyhudi.write.planning.existing_files import check_not_bucketed, sample_keys
 from pyhudi.write.unsupported_options import check_unsupported_options
 from pyhudi.write.write_checks import check_partial, check_table_exists, check_writable, warn_of_old_partitions
@@ -216,9 +217,22 @@ def delete_expired_partitions(spark: SparkSession, client: TableMetaClient, give
 
 
 def write_changes(
-    df: DataFrame, client: TableMetaClient, given: Mapping[str, object], operation: Operation, changes: RowChanges
+    df: DataFrame,
+    client: TableMetaClient,
+    given: Mapping[str, object],
+    operation: Operation,
+    reads: ReadSet,
+    changes: RowChanges | None,
 ) -> WriteResult:
-    """Write the rows of an UPDATE, DELETE or MERGE (`pyhudi.spark.write.row_changes`) as one commit.
+    """Write the rows of an UPDATE, DELETE or MERGE as one commit.
+
+    Args:
+        df: The rows (`pyhudi.spark.write.row_changes`), or, without ``changes``, rows to be looked up as any others.
+        client: The table as the statement has read it.
+        given: Options of the statement.
+        operation: Operation of the commit.
+        reads: What the statement has read.
+        changes: How the rows differ from those of other writes.
 
     Raises:
         ConflictError: another writer changed what was read; nothing of the write is left.
@@ -227,7 +241,7 @@ def write_changes(
     check_unsupported_options(opts)
     own = [name for name in df.columns if name not in CHANGE_COLUMNS]
     job = _prepare(df.select(*(quoted([name]) for name in own)), client.storage, client, opts, operation, changes)
-    job = replace(job, df=df, changes=changes)
+    job = replace(job, reads=reads) if changes is None else replace(job, df=df, changes=changes, reads=reads)
     return _run_with_services(job)
 
 

@@ -48,14 +48,12 @@ class RowChanges:
     """Differences of the rows of an UPDATE, DELETE or MERGE from those of other writes (`pyhudi.spark.dml.changes`).
 
     Args:
-        reads: What the statement has read.
         placed: Rows of the table say which file group they are in.
         keys_assigned: Columns of the record key may have been assigned, so that keys have to be compared.
         partition_assigned: The same of partition fields: rows may move to another partition.
         new_keys: The keys of new records are known not to be in the table.
     """
 
-    reads: ReadSet
     placed: bool
     keys_assigned: bool = False
     partition_assigned: bool = False
@@ -67,12 +65,12 @@ class WriteJob:
     """A write that has passed every check that needs no data.
 
     ``client`` is None while the table does not exist; ``config`` is then what it will be created with. ``df`` has the
-    user's own columns, ``schema`` the columns of the files that are written; ``planned_on`` are the table's columns as
-    they were recorded then (Avro JSON). ``bucketing`` distributes rows over buckets (None: with another index).
-    ``changes``: the rows are changes of rows that were read. ``extra`` is kept in the commit's extra metadata.
-    ``stored_keys``: rows have the keys that they were read with (`pyhudi.spark.write.stored_keys`).
-    ``instant``: the requested time of a write that always has the same (None: a new one). ``names_at``: the names of
-    columns in older files (None: the table keeps no history of its schemas).
+    user's own columns, ``schema`` the columns of the files that are written; ``planned_on`` are the table's columns
+    as they were recorded then (Avro JSON). ``bucketing`` distributes rows over buckets (None: with another index).
+    ``changes``: the rows are changes of rows that were read; ``reads``: what the statement has read. ``extra`` is
+    kept in the commit's extra metadata. ``stored_keys``: rows have the keys that they were read with
+    (`pyhudi.spark.write.stored_keys`). ``instant``: the requested time of a write that always has the same (None: a
+    new one). ``names_at``: the names of columns in older files (None: the table keeps no history of its schemas).
     """
 
     df: DataFrame
@@ -87,6 +85,7 @@ class WriteJob:
     planned_on: str | None = None
     bucketing: Bucketing | None = None
     changes: RowChanges | None = None
+    reads: ReadSet | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
     stored_keys: bool = False
     instant: str | None = None
@@ -149,9 +148,9 @@ class WriteJob:
         Raises:
             ConflictError: so it is.
         """
-        if self.changes is None or self.client is None:
+        if self.reads is None or self.client is None:
             return
-        conflict = self.changes.reads.find_conflict(tx.instant, self.client.active_timeline())
+        conflict = self.reads.find_conflict(tx.instant, self.client.active_timeline())
         if conflict is not None:
             raise conflict.error()
 
@@ -174,8 +173,7 @@ class WriteJob:
         if self.client is not None:
             index = with_other_indexes(self.df.sparkSession, self.client, self.opts, tx, metadata, index)
         agree = self.opts.get_typed(options.SCHEMA_CONFLICT_RESOLUTION)
-        reads = None if self.changes is None else self.changes.reads
-        outcome = tx.commit(metadata, planned_on=self.planned_on, agree_on_columns=agree, index=index, reads=reads)
+        outcome = tx.commit(metadata, planned_on=self.planned_on, agree_on_columns=agree, index=index, reads=self.reads)
         if isinstance(outcome, Conflicted):
             raise outcome.error()
         return WriteResult(

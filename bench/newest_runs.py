@@ -1,0 +1,101 @@
+"""Which of the stored runs ``docs/benchmarks.md`` shows: for each Spark the newest whole one, and where no run is whole
+the newest of each piece of work. The figures of a row are always of one run, and so are its ratios."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.parts import ENGINES, WORKS
+from bench.report import WORK, medians
+
+SCALE = 1.0
+"""The scale factor that the page shows."""
+DELTAS = {"scan": 0, "mor_scan_0": 0, "mor_scan_1": 1, "mor_scan_5": 5, "mor_scan_20": 20}
+"""Scan → the number of deltas on the table; without deltas it is the same whatever the table's type."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A stored result document; ``name`` is that of its file."""
+
+    name: str
+    document: dict[str, Any]
+
+    @property
+    def when(self) -> str:
+        return str(self.document["when"])
+
+    def spark(self, series: str) -> str:
+        """The whole version of Spark that begins with ``series``, empty where it did not run on such a Spark."""
+        return next((run["spark"] for run in self.document["runs"] if run["spark"].startswith(series)), "")
+
+    def seconds(self, series: str) -> dict[str, dict[str, float]]:
+        """Engine → work → median seconds."""
+        return medians(self.document, series)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One piece of work; ``seconds`` has the median of each engine that did it in ``run``."""
+
+    work: str
+    seconds: dict[str, float]
+    run: Run
+
+    def ratio(self, rival: str) -> float | None:
+        """What ours takes as a multiple of what the rival takes; ``None`` where one of them did not do it."""
+        ours, theirs = self.seconds.get("ours"), self.seconds.get(rival)
+        return ours / theirs if ours and theirs else None
+
+
+def load_runs(results: Path) -> list[Run]:
+    """All stored runs, the newest first."""
+    runs = [Run(path.name, json.loads(path.read_text())) for path in sorted(results.glob("*.json"))]
+    return sorted(runs, key=lambda run: run.when, reverse=True)
+
+
+def is_whole(run: Run, series: str) -> bool:
+    """Whether every engine of that Spark took part, and ours did some work of every part.
+
+    A run that dies stores nothing, so a part of which there is something was done to its end.
+    """
+    found = run.seconds(series)
+    ours = found.get("ours", {}).keys()
+    return set(ENGINES[series]) <= found.keys() and all(ours & set(works) for works in WORKS.values())
+
+
+def newest_rows(runs: Sequence[Run], series: str) -> list[Row]:
+    """A row for each piece of work that ours has done on that Spark, in the order of ``WORK``.
+
+    Args:
+        runs: The newest first.
+        series: A key of ``ENGINES``, such as ``3.5``.
+    """
+    candidates = [run for run in runs if run.document["scale"] == SCALE and run.spark(series)]
+    whole = next((run for run in candidates if is_whole(run, series)), None)
+    rows = []
+    for work in WORK:
+        for run in [whole] if whole else candidates:
+            seconds = {engine: times[work] for engine, times in run.seconds(series).items() if work in times}
+            if "ours" in seconds:
+                rows.append(Row(work, seconds, run))
+                break
+    return rows
+
+
+def deltas_run(runs: Sequence[Run], series: str) -> Run | None:
+    """The run that scanned merge-on-read tables after the most different numbers of deltas; of several, the newest.
+
+    Args:
+        runs: The newest first.
+        series: A key of ``ENGINES``.
+    """
+
+    def stops(run: Run) -> int:
+        return len(run.seconds(series).get("ours", {}).keys() & DELTAS.keys())
+
+    return max((run for run in runs if stops(run) > 1), key=stops, default=None)
