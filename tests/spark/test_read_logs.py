@@ -47,8 +47,10 @@ def values(frame: DataFrame, *columns: str) -> list[tuple]:
 
 
 def check(spark: SparkSession, table: HandMadeTable, **options: str) -> pa.Table:
-    """The rows on Spark are those of the local reader."""
+    """The rows on Spark are those of the local reader, also when they are read again (from the log cache, if that
+    can be)."""
     found = to_arrow(load(spark, table, **options))
+    assert_same_rows(to_arrow(load(spark, table, **options)), found)
     as_of = options.get("as.of.instant")
     begin = options.get(BEGIN)
     optimized = options.get("hoodie.datasource.query.type") == "read_optimized"
@@ -430,7 +432,7 @@ def test_log_files_of_other_partitions_are_left_out(spark, tmp_path, monkeypatch
     table = make(tmp_path)
     table.log(20, {("a", "f1"): [row("k1", 1, "log")], ("b", "f2"): [row("m0", 5, "log", "b")]}, base=10)
     check(spark, table, **{"pyhudi.read.engine": engine})
-    frame = load(spark, table, **{"pyhudi.read.engine": engine})
+    frame = load(spark, table, **{"pyhudi.read.engine": engine, "pyhudi.read.log.cache.size": "0"})
     with_logs = HudiTable.for_path(str(table.root)).scan().to_arrow()
     for condition, keep, parts in (
         ("p = 'a'", pc.field("p") == "a", 1),

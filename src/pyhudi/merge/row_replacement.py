@@ -7,14 +7,14 @@ touch goes through Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from pyhudi.format.base_file.parquet import row_count
-from pyhudi.format.log import BlockType, count_records
+from pyhudi.format.log import count_records
 from pyhudi.merge.base_file_merge import merge_base
 from pyhudi.merge.base_file_reader import read_base
 from pyhudi.merge.batch_sizes import BATCH_ROWS
@@ -71,62 +71,60 @@ def changed_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.Re
         MergerError: a user's merger failed.
     """
     with open_slice(context, file_slice) as found:
-        reader, state = found.reader, found.state
-        if state is None or not len(state):
-            return
-        overlay = _Overlay(context, file_slice, found, state)
-        seen = np.zeros(len(state), dtype=np.bool_)
-        for _, base, positions, records, wins in overlay.touched():
-            seen[records] = True
-            if overlay.whole:
-                picks = records[wins & ~state.is_delete[records]]
-                rows = state.changes(picks).rows
-            else:
-                touched = base.take(pa.array(positions))
-                every = np.arange(len(positions), dtype=np.int64)
-                rows = merge_base(touched, every, state.changes(records), reader.rules).rows
+        for rows, _ in _changes(context, file_slice, found):
             if rows.num_rows:
-                yield reader.finished(rows)
-        for records in state.batches(~seen & ~state.is_delete):
-            yield reader.finished(state.changes(records).rows)
+                yield rows
 
 
-def superseded_rows(context: SliceContext, file_slice: FileSlice) -> tuple[Index, list[Index]]:
-    """Return the numbers (from 0, ascending) of the rows that are not to be shown: of the base file, and of each data
-    block that counts, in the order of the blocks. All others together are the rows of the slice.
-
-    The slice is one whose versions are whole rows (`combines` is false). Keys and ordering values alone are read.
+def replace_rows(context: SliceContext, file_slice: FileSlice, write: Callable[[pa.RecordBatch], None]) -> Index:
+    """Pass the rows of `changed_rows` to ``write``, batch by batch, and return those of `replaced_rows`. The log files
+    are read once for both.
 
     Raises:
         QueryError: a file is gone.
         FormatError: a file is damaged.
+        MergerError: a user's merger failed.
     """
-    with open_slice(replace(context, columns=()), file_slice) as found:
-        counts = [count_records(block) for block in found.blocks if block.type is not BlockType.DELETE]
-        state = found.state
-        if state is None:
-            return np.zeros(0, dtype=np.int64), []
-        overlay = _Overlay(context, file_slice, found, state)
-        shown = ~state.is_delete
-        if state.positions is not None and not overlay.compares:
-            hidden = _existing(context, file_slice, state.positions)
+    parts = [np.zeros(0, dtype=np.int64)]
+    with open_slice(context, file_slice) as found:
+        for rows, replaced in _changes(context, file_slice, found):
+            if rows.num_rows:
+                write(rows)
+            parts.append(replaced)
+    return np.concatenate(parts)
+
+
+def _changes(context: SliceContext, file_slice: FileSlice, found: OpenSlice) -> Iterator[tuple[pa.RecordBatch, Index]]:
+    """Merged rows of an open slice that are not in its base file as they are, and the rows of the base file that they,
+    or deletes, replace."""
+    reader, state = found.reader, found.state
+    if state is None or not len(state):
+        return
+    nothing = np.zeros(0, dtype=np.int64)
+    overlay = _Overlay(context, file_slice, found, state)
+    seen = np.zeros(len(state), dtype=np.bool_)
+    for start, base, positions, records, wins in overlay.touched():
+        seen[records] = True
+        if overlay.whole:
+            picks = records[wins & ~state.is_delete[records]]
+            rows = state.changes(picks).rows
         else:
-            parts = [np.zeros(0, dtype=np.int64)]
-            for start, _, places, records, wins in overlay.touched():
-                parts.append(start + places[wins])
-                shown[records] &= wins
-            hidden = np.concatenate(parts)
-        superseded = np.ones(sum(counts), dtype=np.bool_)
-        superseded[state.stored_rows(np.flatnonzero(shown))] = False
-    cuts = np.cumsum(counts)[:-1]
-    return hidden, [np.flatnonzero(part) for part in np.split(superseded, cuts)] if counts else []
+            touched = base.take(pa.array(positions))
+            every = np.arange(len(positions), dtype=np.int64)
+            rows = merge_base(touched, every, state.changes(records), reader.rules).rows
+        yield reader.finished(rows), start + positions[wins]
+    for records in state.batches(~seen & ~state.is_delete):
+        yield reader.finished(state.changes(records).rows), nothing
+    if overlay.named_by_positions and state.positions is not None and file_slice.base_path is not None:
+        none = pa.RecordBatch.from_pylist([], schema=context.output_schema)
+        yield none, _existing(context, file_slice, state.positions)
 
 
 class _Overlay:
     """A slice's base rows that the logs have versions of.
 
     ``whole``: versions in the logs are whole rows, so that nothing of a base row goes into them. ``compares``: a base
-    row may win by its ordering value.
+    row may win by its ordering value. ``named_by_positions``: the logs themselves tell which base rows they replace.
     """
 
     def __init__(self, context: SliceContext, file_slice: FileSlice, found: OpenSlice, state: MergedLogRecords) -> None:
@@ -134,12 +132,13 @@ class _Overlay:
         rules = found.reader.rules
         self.whole = not combines(rules, found.blocks)
         self.compares = self.whole and bool(rules.ordering_fields)
+        self.named_by_positions = state.positions is not None and self.whole and not self.compares
 
     def touched(self) -> Iterator[tuple[int, pa.RecordBatch, Index, Index, Mask]]:
         """For each part of the base file: where it starts, its rows, which of them have versions in the logs, the
         numbers of their records, and which of these versions win."""
         path, context, state = self._slice.base_path, self._context, self._state
-        if path is None or (state.positions is not None and self.whole and not self.compares):
+        if path is None or self.named_by_positions:
             return
         names = context.names(self._slice.base_instant)
         start = 0

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.orc as po
 import pyarrow.parquet as pq
 
-from pyhudi.format.log import BlockType, LogOptions, LogSchema, LogSlice, LogWriter, decode_records
-from pyhudi.merge.file_group_reader import FileSlice, SliceContext, combines, open_slice, read_slice
+from pyhudi.format.log import LogOptions, LogSchema, LogSlice, LogWriter
+from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
 from pyhudi.merge.ordering_values import type_of
-from pyhudi.merge.row_replacement import changed_rows, replaced_rows, superseded_rows
+from pyhudi.merge.row_replacement import changed_rows, replace_rows, replaced_rows
 from pyhudi.schema.arrow_avro import to_avro
 from pyhudi.schema.meta_columns import add_meta_columns
 from pyhudi.schema.meta_fields import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -132,24 +132,11 @@ class Slice:
             base = list(read_slice(context, replace(self.slice, log_paths=())))
             rows = [row for batch in base for row in batch.to_pylist()]
         kept = [row for i, row in enumerate(rows) if i not in set(hidden)]
-        return kept + [row for batch in changed_rows(context, self.slice) for row in batch.to_pylist()]
-
-    def shown_by_numbers(self, context: SliceContext, columns: Sequence[str]) -> list[Row] | None:
-        """Some columns of the rows of base file and data blocks that `superseded_rows` does not name; None where
-        versions are not whole rows."""
-        with open_slice(context, self.slice) as found:
-            if combines(context.rules, found.blocks):
-                return None
-            blocks = [block for block in found.blocks if block.type is not BlockType.DELETE]
-            stored = [decode_records(block, columns=columns).to_pylist() for block in blocks]
-        base, hidden = superseded_rows(context, self.slice)
-        rows: list[Row] = []
-        if self.base_path is not None:
-            whole = replace(context, columns=tuple(columns))
-            batches = list(read_slice(whole, replace(self.slice, log_paths=())))
-            rows = [row for batch in batches for row in batch.select(list(columns)).to_pylist()]
-        files = zip([rows, *stored], [base, *hidden], strict=True)
-        return [row for rows, gone in files for i, row in enumerate(rows) if i not in set(gone.tolist())]
+        changed = [row for batch in changed_rows(context, self.slice) for row in batch.to_pylist()]
+        at_once: list[pa.RecordBatch] = []
+        assert replace_rows(context, self.slice, at_once.append).tolist() == hidden
+        assert [row for batch in at_once for row in batch.to_pylist()] == changed
+        return kept + changed
 
     @property
     def slice(self) -> FileSlice:

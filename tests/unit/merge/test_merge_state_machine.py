@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,11 +127,6 @@ class FileGroup(RuleBasedStateMachine):
         for changes in ({}, {"use_positions": False}):
             in_halves = self.slice.overlaid(self.context(), **changes)
             assert sorted(in_halves, key=str) == sorted(rows, key=str), changes
-            columns = ("_hoodie_record_key", "o", "a", "b")
-            by_numbers = self.slice.shown_by_numbers(replace(self.context(), **changes), columns)
-            if by_numbers is not None:
-                same = [{name: row[name] for name in columns} for row in rows]
-                assert sorted(by_numbers, key=str) == sorted(same, key=str), changes
 
     def expected(self) -> dict[str, dict[str, Any]]:
         found = {}

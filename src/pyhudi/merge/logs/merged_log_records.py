@@ -239,12 +239,6 @@ class MergedLogRecords:
         """True if its rows are on disk."""
         return self._store.spilled
 
-    def stored_rows(self, which: Index) -> Index:
-        """Return the numbers of the rows that these records are, among those of all data blocks in their order
-        (`NO_ROW`: a delete)."""
-        found: Index = self._rows[which]
-        return found
-
     def batches(self, which: Mask) -> Iterator[Index]:
         """The numbers of the records of a mask, some at a time."""
         records = np.flatnonzero(which)

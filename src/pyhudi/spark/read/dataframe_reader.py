@@ -38,7 +38,7 @@ from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.base_files.base_file_scan import read_engine, read_natively
 from pyhudi.spark.read.change_frame import change_frame
 from pyhudi.spark.read.merge_on_read.merged_slices import merged_rows
-from pyhudi.spark.read.merge_on_read.native_log_scan import native_log_scan
+from pyhudi.spark.read.merge_on_read.single_scan import single_scan
 from pyhudi.spark.read.pruning.frame_pruning import FrameOrigin, remember_origin, remember_read
 from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
 from pyhudi.spark.session_settings import is_connect, session_zone
@@ -103,9 +103,9 @@ def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings:
         return _from_base_files(spark, table, plan, settings)
     if plan.filter is not None and read_engine(settings) is not ReadEngine.ARROW:
         filter_column(plan.filter, plan.schema)  # the same filters are accepted with logs and without
-    native = native_log_scan(spark, table, plan, settings)
-    if native is not None:
-        return _selected(_with_conditions(native, plan), plan)
+    found = single_scan(spark, table, plan, settings)
+    if found is not None:
+        return _selected(_with_conditions(found, plan), plan)
     parts = _merged(spark, table, with_logs, settings)
     if with_logs.tasks.num_rows < plan.tasks.num_rows:
         parts = [_from_base_files(spark, table, plan.without_logs(), settings), *parts]

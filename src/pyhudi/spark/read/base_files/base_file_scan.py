@@ -75,9 +75,11 @@ def read_natively(
     *,
     required: bool,
     numbers: FileNumbers | None = None,
+    more: pa.Table | None = None,
 ) -> DataFrame | None:
     """The unfiltered rows of all base files with all columns, or None when Spark cannot read them. With ``numbers``,
-    the number of the file and that of the row in it come last.
+    the number of the file and that of the row in it come last. ``more`` are tasks for further files, which have
+    the columns of the plan.
 
     Raises:
         QueryError: Spark cannot read them, though that is ``required``.
@@ -97,7 +99,8 @@ def read_natively(
             )
         return None
     if numbers is not None:
-        plan = replace(plan, tasks=plan.tasks.append_column(FILE_NUMBER, [numbers.of(plan.tasks["base_path"])]))
+        plan = replace(plan, tasks=_numbered(plan.tasks, numbers))
+        more = None if more is None else _numbered(more, numbers)
     ways = partition_columns(table, plan, settings, numbered=numbers is not None)
     if ways is None:
         if required:
@@ -108,7 +111,7 @@ def read_natively(
         return None
     try:
         with read_settings(spark, plan.tasks.num_rows, table.storage.uri()):
-            return _read(spark, table, plan, ways, numbers)
+            return _read(spark, table, plan, ways, numbers, more)
     except Exception as e:  # what has no class of its own in PySpark comes as the JVM's
         if required or not cannot_reach(e):
             raise
@@ -126,11 +129,20 @@ def _has_times(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) or any(_has_times(kind.field(i).type) for i in range(kind.num_fields))
 
 
+def _numbered(tasks: pa.Table, numbers: FileNumbers) -> pa.Table:
+    return tasks.append_column(FILE_NUMBER, [numbers.of(tasks["base_path"])])
+
+
 def _read(
-    spark: SparkSession, table: PinnedTable, plan: ScanPlan, ways: list[PartitionColumns], numbers: FileNumbers | None
+    spark: SparkSession,
+    table: PinnedTable,
+    plan: ScanPlan,
+    ways: list[PartitionColumns],
+    numbers: FileNumbers | None,
+    more: pa.Table | None,
 ) -> DataFrame:
     parts = []
-    for held in file_parts(table, plan, plan.tasks):
+    for held in _with_more(file_parts(table, plan, plan.tasks), plan.schema, more):
         reader = _PartReader(spark, table, plan, held, numbers)
         for way in ways:
             tasks = held.tasks.filter(pc.is_in(held.tasks["partition"], value_set=way.partitions))
@@ -141,6 +153,17 @@ def _read(
         return reader.read(way, tasks)
     with ThreadPool(min(len(parts), _PLANNERS)) as pool:
         return union(pool.starmap(_PartReader.read, parts))
+
+
+def _with_more(parts: list[FilePart], schema: pa.Schema, more: pa.Table | None) -> list[FilePart]:
+    """The parts with further files, which have the columns of ``schema``: among those of a part that has, too."""
+    if more is None or not more.num_rows:
+        return parts
+    fitting = next((i for i, p in enumerate(parts) if p.held.equals(schema) and not p.names and not p.others), None)
+    if fitting is None:
+        return [*parts, FilePart(more, schema, {})]
+    joined = replace(parts[fitting], tasks=pa.concat_tables([parts[fitting].tasks, more]))
+    return [*parts[:fitting], joined, *parts[fitting + 1 :]]
 
 
 class _PartReader:

@@ -4,7 +4,9 @@ Spark's file index reads partition values from names such as ``year=2024``, prun
 as ``PartitionFilters``. Tables whose folders are called otherwise are shown to it through a mount table of Hadoop's
 client-side file system ``viewfs``: ``viewfs://pyhudi/file/table/-/year=2024/-`` is ``file:/table``, so that
 ``…/-/year=2024/-/2024/name`` is the file ``2024/name`` of the table. Files are numbered in the same way:
-``…/-/_pyhudi_file=7/2024/name``. The rules are the same for all tables.
+``…/-/_pyhudi_file=7/2024/name``. Files that are not in the table's folder can be shown among its own, with the same
+columns: ``…/-/_pyhudi_file=7/2024/_pyhudi_at/file/tmp/name`` is ``file:/tmp/name``. The rules are the same for all
+tables.
 
 They are settings of the session and stay, because executors ask for them when a query runs. They cannot go with the
 options of a read, whose names come to executors in lower case.
@@ -34,10 +36,14 @@ MOUNTS = f"viewfs://{_MOUNT_TABLE}/"
 _BEGIN = _END = "-"
 # the address without levels has to be there, too: Spark looks whether the base path is a folder
 _LEVELS = f"/{_BEGIN}(?=/|$)((/[^/]+=[^/]*)*?/({_END}|{FILE_NUMBER}=[^/]*)(?=/|$))?"
+_ELSEWHERE = "_pyhudi_at"
+_IN_TABLE = f"(?!.*/{_ELSEWHERE}/)"
 _RULE = f"fs.viewfs.mounttable.{_MOUNT_TABLE}.linkRegex."
 _RULES = {
-    f"{_RULE}^/file(/.*?){_LEVELS}": "file:$1",
-    f"{_RULE}^/(?!file/)([^/]+)(/.*?){_LEVELS}": "$1:/$2",
+    f"{_RULE}^{_IN_TABLE}/file(/.*?){_LEVELS}": "file:$1",
+    f"{_RULE}^{_IN_TABLE}/(?!file/)([^/]+)(/.*?){_LEVELS}": "$1:/$2",
+    f"{_RULE}^/.*/{_ELSEWHERE}/file(/[^/]+)": "file:$1",
+    f"{_RULE}^/.*/{_ELSEWHERE}/(?!file/)([^/]+)(/[^/]+)": "$1:/$2",
     # the file systems below it are those that the session has anyway
     "fs.viewfs.enable.inner.cache": "false",
 }
@@ -79,6 +85,14 @@ def mounted(root: str) -> Folders:
     """The table at an address, below levels of folders for some columns."""
     scheme, _, path = root.partition(":")
     return Folders(f"{MOUNTS}{scheme}/{quote(path.strip('/'), safe='/@+,=~')}/{_BEGIN}/", mounted=True)
+
+
+def path_elsewhere(uri: str, partition: str) -> str:
+    """Return a file that is not in the table as a path in mounted folders with :data:`FILE_NUMBER`, among those of a
+    partition. Its own folders must not be named ``name=value``."""
+    scheme, _, path = uri.partition(":")
+    above = f"{partition}/" if partition else ""
+    return f"{above}{_ELSEWHERE}/{scheme}/{path.lstrip('/')}"
 
 
 def level(name: str, values: pa.Array) -> pa.StringArray:

@@ -44,18 +44,30 @@ def bitmap_of_file(number: int, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
     ``n // 64`` stands for row n."""
     if not len(rows):
         return
+    words = bitmap_words(rows)
+    bits = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words))
+    yield pa.RecordBatch.from_arrays([pa.array([number]), bits], schema=BITMAP_SCHEMA)
+
+
+def bitmap_words(rows: np.ndarray) -> np.ndarray:
+    """Return the bitmap of some row numbers (ascending, at least one) as longs: bit ``n % 64`` of word ``n // 64``
+    stands for row n."""
     words = np.zeros((int(rows[-1]) >> 6) + 1, np.uint64)
     np.bitwise_or.at(words, rows >> 6, np.uint64(1) << (rows & 63).astype(np.uint64))
-    bits = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words.view(np.int64)))
-    yield pa.RecordBatch.from_arrays([pa.array([number]), bits], schema=BITMAP_SCHEMA)
+    return words.view(np.int64)
 
 
 def left_out_by_bitmaps(rows: DataFrame, hidden: DataFrame) -> DataFrame:
     """The rows of a scan with numbers of files and rows, less those of the bitmaps, and without these columns."""
-    word = sf.get(_WORDS, sf.shiftright(ROW_NUMBER, 6).cast("int"))
-    is_hidden = sf.getbit(word, sf.col(ROW_NUMBER).bitwiseAND(63).cast("int")) == 1
-    same_file = sf.col(FILE_NUMBER) == sf.col(_KEY)
-    return rows.join(sf.broadcast(hidden), same_file & is_hidden, "left_anti").drop(FILE_NUMBER, ROW_NUMBER)
+    # one text costs the driver less than a dozen calls
+    word = f"get({_WORDS}, int(shiftright({ROW_NUMBER}, 6)))"
+    is_hidden = sf.expr(f"{FILE_NUMBER} = {_KEY} AND getbit({word}, int({ROW_NUMBER} & 63)) = 1")
+    return without_numbers(rows.join(sf.broadcast(hidden), is_hidden, "left_anti"))
+
+
+def without_numbers(rows: DataFrame) -> DataFrame:
+    """The rows of a scan without the numbers of files and rows."""
+    return rows.drop(FILE_NUMBER, ROW_NUMBER)
 
 
 class ExcludedRows(Protocol):
@@ -80,13 +92,15 @@ class ExcludedRows(Protocol):
         ...
 
 
-def excluded_rows_form(tasks: pa.Table) -> ExcludedRows | None:
+def excluded_rows_form(tasks: pa.Table, *, large: bool | None = None) -> ExcludedRows | None:
     """The form for the base files of slices (``base_path``, ``base_size``); None where the names of the files are not
-    all different, or not plain."""
+    all different, or not plain. ``large``: the files with excluded rows have more bytes than bitmaps are for (default:
+    of all files)."""
     names = pc.replace_substring_regex(tasks["base_path"], "(?s)^.*/", "")
     if not pc.all(pc.match_substring_regex(names, "^[A-Za-z0-9_.=-]+$")).as_py():
         return None
-    large = (pc.sum(tasks["base_size"]).as_py() or 0) > LARGEST_WITH_BITMAPS
+    if large is None:
+        large = (pc.sum(tasks["base_size"]).as_py() or 0) > LARGEST_WITH_BITMAPS
     form, bits = (ExcludedPositions, 64 - _ROW_BITS) if large else (Bitmaps, 64)
     texts = names.to_pylist()
     for salt in map(str, range(_SALTS)):
@@ -117,7 +131,11 @@ class HashedNames:
     def column(self) -> Column:
         """Column with the number of the file of each row of a scan, where Spark does not know it otherwise: 0.03
         microseconds a row."""
-        number = sf.xxhash64(sf.lit(self.salt), sf.col("_metadata.file_name"))
+        return self.of_name(sf.col("_metadata.file_name"))
+
+    def of_name(self, name: Column) -> Column:
+        """Column with the number of the file that another column names."""
+        number = sf.xxhash64(sf.lit(self.salt), name)
         return number if self.bits == 64 else sf.shiftleft(number, 64 - self.bits)
 
 

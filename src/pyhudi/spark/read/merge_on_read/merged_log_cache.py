@@ -1,0 +1,223 @@
+"""Cache of merged log rows: Parquet files in a folder that the driver and the executors reach.
+
+A slice is added when it is read for the second time, so that a table that is read once is not merged before a query
+asks for its rows. The files belong to this process, which removes them when it ends. DataFrames refer to them by name.
+Therefore a file is only removed if the cache is full, a later snapshot of the slice was read since, and no query has
+used it for an hour.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark import cloudpickle
+
+from pyhudi.config import Options, options
+from pyhudi.errors import ConfigError, HudiError
+from pyhudi.merge.file_group_reader import FileSlice, SliceContext
+from pyhudi.spark.read.base_files.partition_folders import can_be_mounted
+from pyhudi.spark.session_settings import is_connect
+from pyhudi.storage import Storage, open_sibling, open_storage
+from pyhudi.storage.local_storage import FSYNC_KEY
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_IN_USE_SECONDS = 3600.0
+_MOST_ASKED = 100_000
+"""Keys of slices that are remembered though they are not in the cache."""
+_TEMPORARY = "pyhudi-log-cache"
+_caches: dict[str, MergedLogCache] = {}
+_guard = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class CachedLogs:
+    """The files of a slice, as paths in the folder of the cache: ``rows`` (None: the logs leave no rows) and
+    ``replaced`` (None: they replace no base rows)."""
+
+    rows: str | None
+    rows_size: int
+    replaced: str | None
+    replaced_size: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of both files."""
+        return self.rows_size + self.replaced_size
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that there are."""
+        return [path for path in (self.rows, self.replaced) if path is not None]
+
+
+@dataclass(slots=True)
+class _Entry:
+    logs: CachedLogs
+    file_group: tuple[str, str, str]
+    used: float
+
+
+class MergedLogCache:
+    """Files of merged log rows by the keys of slices (`cache_key`).
+
+    Args:
+        storage: the folder of the files.
+        capacity: bytes of files up to which slices are added.
+    """
+
+    def __init__(self, storage: Storage, capacity: int) -> None:
+        self.storage = storage
+        self._capacity = capacity
+        self._entries: dict[str, _Entry] = {}
+        self._latest: dict[tuple[str, str, str], str] = {}
+        self._asked: dict[str, None] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: str) -> CachedLogs | None:
+        """Return the files of a slice, or None if it is not in the cache."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            entry.used = time.monotonic()
+            self._latest[entry.file_group] = key
+            return entry.logs
+
+    def is_repeated(self, keys: Iterable[str]) -> bool:
+        """Return whether all these slices were asked about before, and remember them."""
+        with self._lock:
+            keys = list(keys)
+            repeated = all(key in self._asked for key in keys)
+            for key in keys:
+                self._asked.pop(key, None)  # the latest come last
+                self._asked[key] = None
+            for key in list(self._asked)[: max(0, len(self._asked) - _MOST_ASKED)]:
+                del self._asked[key]
+            return repeated
+
+    def add(self, key: str, file_group: tuple[str, str, str], logs: CachedLogs) -> None:
+        """Keep the files of a slice. ``file_group``: the table's address, the partition and the file id."""
+        with self._lock:
+            self._entries[key] = _Entry(logs, file_group, time.monotonic())
+            self._latest[file_group] = key
+
+    def has_room(self) -> bool:
+        """Return whether slices can be added; removes files of older snapshots if the cache is full."""
+        with self._lock:
+            size = sum(entry.logs.size for entry in self._entries.values())
+            if size < self._capacity:
+                return True
+            before = time.monotonic() - _IN_USE_SECONDS
+            old = [k for k, e in self._entries.items() if e.used < before and self._latest[e.file_group] != k]
+            for key in sorted(old, key=lambda k: self._entries[k].used):
+                if size < self._capacity:
+                    break
+                entry = self._entries.pop(key)
+                size -= entry.logs.size
+                self.storage.delete_many(entry.logs.paths)
+            return size < self._capacity
+
+    def remove_all(self) -> None:
+        """Delete the folder."""
+        with self._lock, contextlib.suppress(HudiError, OSError):
+            self._entries.clear()
+            self.storage.delete_tree("")
+
+
+def merged_log_cache(spark: SparkSession, table: Storage, settings: Options) -> MergedLogCache | None:
+    """Return the cache of this process for the folder of the options; None if no folder is known that executors see.
+
+    Without the option it is a temporary folder, provided that Spark runs in this process (``local[n]``).
+
+    Raises:
+        ConfigError: Spark would take the folder's own path for partition values.
+    """
+    capacity = settings.get_typed(options.READ_LOG_CACHE_SIZE)
+    folder = settings.get_typed(options.READ_LOG_CACHE_FOLDER)
+    if capacity == 0 or (folder is None and not _runs_here(spark)):
+        return None
+    name = folder or ""
+    with _guard:
+        cache = _caches.get(name)
+        if cache is None:
+            cache = _caches[name] = MergedLogCache(_folder(folder, table), capacity)
+            atexit.register(cache.remove_all)
+        return cache
+
+
+def _runs_here(spark: SparkSession) -> bool:
+    return (
+        not is_connect(spark)
+        and re.fullmatch(r"local(\[[^]]*\])?", spark.conf.get("spark.master", "") or "") is not None
+    )
+
+
+def _folder(folder: str | None, table: Storage) -> Storage:
+    if folder is None:
+        remove_abandoned(Path(tempfile.gettempdir()))
+        own = tempfile.mkdtemp(prefix=f"{_TEMPORARY}-{os.getpid()}-")
+    else:
+        own = f"{folder.rstrip('/')}/{_TEMPORARY}-{secrets.token_hex(8)}"
+    if "://" in own and not own.startswith("file:"):
+        storage = open_sibling(table, own)
+    else:
+        storage = open_storage(own, {FSYNC_KEY: "none"})  # nobody misses the files after a power failure
+    root = storage.uri()
+    if "=" in root or not can_be_mounted(root):
+        raise ConfigError(
+            f"{options.READ_LOG_CACHE_FOLDER.key}={folder} has '=' or '/-/' in its path, which Spark would take for "
+            "values of partition columns; name another folder"
+        )
+    return storage
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Remove temporary folders of this user's processes that were killed."""
+    for path in parent.glob(f"{_TEMPORARY}-*-*"):
+        owner = path.name.split("-")[-2]
+        with contextlib.suppress(OSError):
+            if owner.isdigit() and path.stat().st_uid == os.getuid() and not _is_running(int(owner)):
+                shutil.rmtree(path)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def cache_keys(table: Storage, context: SliceContext, slices: Iterable[FileSlice]) -> dict[tuple[str, str], str]:
+    """Return the cache key of each slice by partition and file id. It depends on all that decides the merged rows: the
+    files, and the settings of the merge."""
+    whole = hashlib.sha256(table.uri().encode())
+    whole.update(cloudpickle.dumps([getattr(context, f.name) for f in fields(context) if f.name != "storage"]))
+    found = {}
+    for one in slices:
+        own = whole.copy()
+        own.update(cloudpickle.dumps(one))
+        found[one.partition, one.file_id] = own.hexdigest()[:32]
+    return found
+
+
+def missing(cache: MergedLogCache, keys: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
+    """Return the slices that are not in the cache."""
+    return [group for group, key in keys.items() if cache.get(key) is None]

@@ -1,0 +1,100 @@
+"""Tasks that write the merged log rows of file slices to Parquet files, for Spark's own reader to read."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyhudi.merge.file_group_reader import FileSlice, SliceContext
+from pyhudi.merge.row_replacement import replace_rows
+from pyhudi.spark.read.merge_on_read.row_exclusion import bitmap_words
+from pyhudi.storage import Storage
+
+NAME, WORDS = "file_name", "words"
+REPLACED_SCHEMA = pa.schema([(NAME, pa.string()), (WORDS, pa.list_(pa.int64()))])
+"""The replaced rows of a base file: its name, and a bitmap of the numbers of the rows."""
+STATUS_SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),
+        ("rows_path", pa.string()),
+        ("rows_size", pa.int64()),
+        ("replaced_path", pa.string()),
+        ("replaced_size", pa.int64()),
+    ]
+)
+"""The files of a slice. Paths are null if the logs leave no rows, or replace none of the base file."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMergedLogs:
+    """Writes the merged log rows of a slice, and the numbers of the base rows that they replace.
+
+    ``keys`` gives the cache key of a slice by its partition and file id.
+    """
+
+    context: SliceContext
+    folder: Storage
+    keys: Mapping[tuple[str, str], str]
+
+    def __call__(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+        key = self.keys[file_slice.partition, file_slice.file_id]
+        # attempts of a task that run at the same time write different files
+        name = f"{key}-{secrets.token_hex(4)}"
+        with _ParquetSink(self.folder, f"{name}-rows.parquet") as rows:
+            replaced = replace_rows(self.context, file_slice, rows.write)
+        with _ParquetSink(self.folder, f"{name}-replaced.parquet") as bitmap:
+            if len(replaced):
+                base_name = (file_slice.base_path or "").rpartition("/")[2]
+                bitmap.write(_bitmap(base_name, replaced))
+        status = [key, rows.written_path, rows.size, bitmap.written_path, bitmap.size]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([value], f.type) for value, f in zip(status, STATUS_SCHEMA, strict=True)], schema=STATUS_SCHEMA
+        )
+
+
+def _bitmap(name: str, replaced: np.ndarray) -> pa.RecordBatch:
+    words = bitmap_words(replaced)
+    bits = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words))
+    return pa.RecordBatch.from_arrays([pa.array([name]), bits], schema=REPLACED_SCHEMA)
+
+
+class _ParquetSink:
+    """A Parquet file that is created with the first batch."""
+
+    def __init__(self, folder: Storage, path: str) -> None:
+        self._folder, self._path = folder, path
+        self._stack = ExitStack()
+        self._writer: pq.ParquetWriter | None = None
+        self.size = 0
+        """Bytes of the file, once it is closed."""
+
+    @property
+    def written_path(self) -> str | None:
+        """The path of the file; None if it has no rows."""
+        return None if self._writer is None else self._path
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if self._writer is None:
+            self._sink = self._stack.enter_context(self._folder.open_output(self._path))
+            # read a few times at most: fast codecs and encodings, and decimals as integers, which Spark decodes faster
+            self._writer = pq.ParquetWriter(
+                self._sink, batch.schema, compression="snappy", store_decimal_as_integer=True, store_schema=False
+            )
+        self._writer.write_batch(batch)
+
+    def __enter__(self) -> Self:
+        self._stack.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._writer is not None and error[0] is None:
+            self._writer.close()
+            self.size = self._sink.tell()
+        self._stack.__exit__(*error)  # type: ignore[arg-type]

@@ -1,0 +1,182 @@
+"""Base files and log rows of file slices in one scan of Spark's.
+
+Merged log rows are written to Parquet files once (`pyhudi.spark.read.merge_on_read.merged_log_cache`), which Spark's
+vectorised reader then reads together with the base files: with column pruning, filter push-down and partition pruning,
+and without a union, which Spark does not compile together with the operators above it. An anti join with bitmaps leaves
+out the base rows that the logs replace. No rows go through Python, and later queries of the snapshot find the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from pyhudi.config import Options, options
+from pyhudi.config.enums import PartitionValues, ReadEngine
+from pyhudi.merge.file_group_reader import FileSlice, SliceContext
+from pyhudi.spark.execution.slice_tasks import SlicePieces, parallelism, run_on_slices
+from pyhudi.spark.read.base_files.base_file_scan import read_engine, read_natively
+from pyhudi.spark.read.base_files.partition_columns import partition_columns
+from pyhudi.spark.read.base_files.partition_folders import path_elsewhere
+from pyhudi.spark.read.base_files.spark_file_reader import FileReader, read_settings
+from pyhudi.spark.read.merge_on_read.merged_log_cache import (
+    CachedLogs,
+    MergedLogCache,
+    cache_keys,
+    merged_log_cache,
+    missing,
+)
+from pyhudi.spark.read.merge_on_read.merged_log_files import (
+    NAME,
+    REPLACED_SCHEMA,
+    STATUS_SCHEMA,
+    WORDS,
+    WriteMergedLogs,
+)
+from pyhudi.spark.read.merge_on_read.row_exclusion import (
+    LARGEST_WITH_BITMAPS,
+    ExcludedRows,
+    excluded_rows_form,
+    without_numbers,
+)
+from pyhudi.spark.spark_types import spark_schema
+
+if TYPE_CHECKING:
+    from pyhudi.read.scan_plan import ScanPlan
+    from pyhudi.table.pinned_table import PinnedTable
+
+_MOST_SLICES = 1000
+"""Slices with log files up to which the driver keeps a cache entry for each."""
+_MOST_FILES = 10_000
+"""Files of a query up to which those without logs are read by the same scan."""
+
+
+def single_scan(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options) -> DataFrame | None:
+    """Return the rows of slices, some of which have log files, with all columns of the plan and without its conditions.
+
+    Starts a Spark job that merges the logs, unless they are in the cache.
+
+    Returns:
+        None if Spark cannot read the slices so, if they are read for the first time, or if their logs are too large to
+        be merged before the rows are asked for.
+    """
+    context, with_logs = plan.merging, plan.with_logs()
+    if context is None or not _can_be_scanned(table, plan, with_logs, settings):
+        return None
+    cache = merged_log_cache(spark, table.storage, settings)
+    if cache is None:
+        return None
+    slices = [FileSlice.of(row) for row in with_logs.tasks.to_pylist()]
+    keys = cache_keys(table.storage, context, slices)
+    absent = missing(cache, keys)
+    if absent and not _is_worth_merging(cache, with_logs, [keys[group] for group in absent], settings):
+        return None
+    if absent:
+        _merge_logs(spark, table, _only(with_logs, absent), context, cache, keys)
+    cached = [(one, cache.get(keys[one.partition, one.file_id])) for one in slices]
+    return _read(spark, table, plan, settings, cache, [(one, logs) for one, logs in cached if logs is not None])
+
+
+def _can_be_scanned(table: PinnedTable, plan: ScanPlan, with_logs: ScanPlan, settings: Options) -> bool:
+    """True if Spark can number the rows of all base files, and folders the files."""
+    if plan.commit_times is not None or read_engine(settings) is ReadEngine.ARROW:
+        return False
+    if (
+        settings.get_typed(options.READ_PARTITION_VALUES) is PartitionValues.FILE
+        or plan.bootstrapped()[0].tasks.num_rows
+    ):
+        return False
+    if plan.tasks.num_rows > _MOST_FILES or with_logs.tasks.num_rows > _MOST_SLICES:
+        return False
+    if (pc.sum(with_logs.tasks["base_size"]).as_py() or 0) > LARGEST_WITH_BITMAPS:
+        return False
+    paths = pc.drop_null(plan.tasks["base_path"])
+    if not pc.all(pc.ends_with(paths, ".parquet")).as_py() and len(paths):
+        return False
+    ways = partition_columns(table, plan, settings, numbered=True)
+    return ways is not None and all(way.numbered for way in ways)
+
+
+def _is_worth_merging(cache: MergedLogCache, plan: ScanPlan, absent: Sequence[str], settings: Options) -> bool:
+    """True if the slices that are not in the cache are read again, and there is room for them."""
+    size = pc.sum(pc.list_flatten(plan.tasks["log_sizes"])).as_py() or 0
+    if size > settings.get_typed(options.READ_LOG_CACHE_MAX_LOG_BYTES):
+        return False
+    return cache.is_repeated(absent) and cache.has_room()
+
+
+def _only(plan: ScanPlan, groups: Sequence[tuple[str, str]]) -> ScanPlan:
+    """The slices of some file groups."""
+    wanted = set(groups)
+    pairs = zip(plan.tasks["partition"].to_pylist(), plan.tasks["file_id"].to_pylist(), strict=True)
+    return plan.of_slices(pa.array([i for i, pair in enumerate(pairs) if pair in wanted], pa.int64()))
+
+
+def _merge_logs(
+    spark: SparkSession,
+    table: PinnedTable,
+    plan: ScanPlan,
+    context: SliceContext,
+    cache: MergedLogCache,
+    keys: dict[tuple[str, str], str],
+) -> None:
+    """Write the files of slices, and add them to the cache. Runs a Spark job."""
+    groups = {keys[pair]: pair for pair in keys}
+    pieces = SlicePieces.of(plan, parallelism(spark), whole=False)
+    status = run_on_slices(spark, pieces, WriteMergedLogs(context, cache.storage, keys), STATUS_SCHEMA)
+    for key, *logs in status.collect():
+        cache.add(key, (table.storage.uri(), *groups[key]), CachedLogs(*logs))
+
+
+def _read(
+    spark: SparkSession,
+    table: PinnedTable,
+    plan: ScanPlan,
+    settings: Options,
+    cache: MergedLogCache,
+    logs: Sequence[tuple[FileSlice, CachedLogs]],
+) -> DataFrame | None:
+    base = plan.tasks.filter(pc.is_valid(plan.tasks["base_path"]))
+    rows = [(one, each) for one, each in logs if each.rows is not None]
+    merged = _as_tasks(base.schema, cache, rows)
+    form = excluded_rows_form(pa.concat_tables([base, merged]), large=False)
+    if form is None:
+        return None
+    required = read_engine(settings) is ReadEngine.SPARK
+    with_base = replace(plan, tasks=base)
+    replaced = [each.replaced for _, each in logs if each.replaced is not None]
+    found = read_natively(spark, table, with_base, settings, required=required, numbers=form.files, more=merged)
+    if found is None or not replaced:
+        return None if found is None else without_numbers(found)
+    return form.left_out(found, _replaced_rows(spark, cache, replaced, form))
+
+
+def _as_tasks(schema: pa.Schema, cache: MergedLogCache, logs: Sequence[tuple[FileSlice, CachedLogs]]) -> pa.Table:
+    """The files of merged rows as slices without logs."""
+    rows = [
+        {
+            "partition": one.partition,
+            "file_id": one.file_id,
+            "base_instant": one.base_instant,
+            "base_path": path_elsewhere(cache.storage.uri(each.rows or ""), one.partition),
+            "base_size": each.rows_size,
+            "log_paths": [],
+            "log_sizes": [],
+        }
+        for one, each in logs
+    ]
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _replaced_rows(spark: SparkSession, cache: MergedLogCache, paths: Sequence[str], form: ExcludedRows) -> DataFrame:
+    uris = [cache.storage.uri(path) for path in paths]
+    with read_settings(spark, len(uris), uris[0]):
+        found = FileReader(spark, spark_schema(REPLACED_SCHEMA)).read(uris)
+    number, words = form.schema.names
+    return found.select(form.files.of_name(sf.col(NAME)).alias(number), sf.col(WORDS).alias(words))
