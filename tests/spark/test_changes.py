@@ -148,6 +148,8 @@ def test_what_is_refused(spark, tmp_path):
     with pytest.raises(SchemaMismatchError, match="'faer'"):
         table.update({"faer": "9"})
     with pytest.raises(SchemaMismatchError, match="cast it"):
+        table.update({"fare": "true"})
+    with pytest.raises(Exception, match="'nine' is no bigint"):
         table.update({"fare": "'nine'"})
     with pytest.raises(Exception, match="does not fit"):
         table.merge(twice, "target.id = s.id and s.fare = 1").when_matched_update(

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    BooleanType,
     ByteType,
     DataType,
     DateType,
@@ -34,6 +35,7 @@ from pyhudi.spark.keys.key_text import quoted
 _BITS = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
 _FLOATS = (FloatType, DoubleType)
 _TIMES = (DateType, TimestampType, TimestampNTZType)
+_READ_FROM_TEXTS = (NumericType, BooleanType, *_TIMES)
 
 
 def as_column(value: object) -> Column:
@@ -113,15 +115,24 @@ def split_name(name: str) -> list[str]:
     return [*parts, part]
 
 
-def stored_as(value: Column, given: DataType, wanted: DataType, name: str) -> Column:
+def stored_as(value: Column, given: DataType, wanted: DataType, name: str, *, reads_texts: bool = False) -> Column:
     """Return a value as the table stores it, by the rules of Spark's ANSI store assignment: evaluation fails on a
     number that does not fit.
+
+    Args:
+        value: The value.
+        given: Its type.
+        wanted: The type of the column.
+        name: The column's name.
+        reads_texts: Whether texts are read as the number, truth or time that they say; evaluation fails on others.
 
     Raises:
         SchemaMismatchError: values of that type cannot be stored in the column.
     """
     if given == wanted:
         return value
+    if reads_texts and isinstance(given, StringType) and isinstance(wanted, _READ_FROM_TEXTS):
+        return _read(value, wanted, name)
     if not _assignable(given, wanted):
         raise SchemaMismatchError(
             f"a value of type {given.simpleString()} cannot be stored in the column {name!r} of type "
@@ -139,6 +150,16 @@ def stored_as(value: Column, given: DataType, wanted: DataType, name: str) -> Co
         failure = F.raise_error(message).cast(wanted)
         return F.when(value.isNull() | F.coalesce(fits, F.lit(False)), cast).otherwise(failure)
     return cast
+
+
+def _read(text: Column, wanted: DataType, name: str) -> Column:
+    """What a text says. A cast of the session gives null for others, or cuts off a fraction, or fails, depending on its
+    settings."""
+    says = F.trim(text)
+    fits = says.rlike(r"^[+-]?\d+$") if isinstance(wanted, IntegralType) else F.lit(True)
+    cast = F.when(fits, says).cast(wanted)
+    message = F.concat(F.lit("the text '"), text, F.lit(f"' is no {wanted.simpleString()}, as the column {name!r} has"))
+    return F.when(text.isNull() | cast.isNotNull(), cast).otherwise(F.raise_error(message).cast(wanted))
 
 
 def _assignable(given: DataType, wanted: DataType) -> bool:
@@ -166,7 +187,7 @@ def _is_nested(kind: DataType) -> bool:
 
 def check_types(rows: DataFrame, values: Iterable[tuple[str, Column]], schema: StructType) -> dict[str, Column]:
     """Return the new value of each column with the column's type. ``rows`` are what the values are computed of; Spark
-    is asked for their types, which runs no job.
+    is asked for their types, which runs no job. Texts are read as what their columns have.
 
     Raises:
         SchemaMismatchError: a type does not go with its column.
@@ -176,6 +197,6 @@ def check_types(rows: DataFrame, values: Iterable[tuple[str, Column]], schema: S
     aliases = {name: f"_pyhudi_value_{number}" for number, name in enumerate(named)}
     kinds = rows.select(*(value.alias(aliases[name]) for name, value in named.items())).schema
     return {
-        name: stored_as(value, kinds[aliases[name]].dataType, schema[name].dataType, name)
+        name: stored_as(value, kinds[aliases[name]].dataType, schema[name].dataType, name, reads_texts=True)
         for name, value in named.items()
     }
