@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.cases import seldom
 from tests.spark.model import Model, Row, frame, options, rows_of
 
-from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.errors import ConfigError, MetadataTableWarning, UnsupportedTableError
 from pyhudi.hudi_table import HudiTable
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.metadata_keys import split_secondary_key
@@ -139,8 +139,6 @@ def test_what_cannot_be_indexed_is_refused(spark: SparkSession, tmp_path: Path) 
     assert services.build_index("by_ts", "v", if_not_exists=True, spark=spark).reason
     with pytest.raises(ConfigError, match="no column 'w'"):
         services.build_index("by_w", "w", spark=spark)
-    with pytest.raises(ConfigError, match="by_ts"):
-        services.drop_index("record_index")
     with pytest.raises(ConfigError, match="record_index, secondary_index_by_ts"):
         services.drop_index("nothing")
     assert services.drop_index("nothing", if_exists=True).reason
@@ -149,6 +147,14 @@ def test_what_cannot_be_indexed_is_refused(spark: SparkSession, tmp_path: Path) 
     assert services.build_index("bloom_filters").partitions == ("bloom_filters",)
     assert services.drop_index("column_stats").partitions == ("column_stats", "partition_stats")
     assert services.build_index("partition_stats").partitions == ("column_stats", "partition_stats")
+    with pytest.warns(MetadataTableWarning, match="secondary_index_by_ts cannot be used"):
+        assert services.drop_index("record_index").partitions == ("record_index", "secondary_index_by_ts")
+    with pytest.raises(ConfigError, match="build that first"):
+        services.build_index("by_ts", "ts", spark=spark)
+    write(frame(spark, batch(0, 4, 5)), path, indexed("upsert", "COPY_ON_WRITE"))
+    services.build_index("record_index", options=GROUPS, spark=spark)
+    services.build_index("by_ts", "ts", options=GROUPS, spark=spark)
+    assert entries(path, "by_ts") == [("5", f"k00{i}") for i in range(4)]
     old = str(tmp_path / "old")
     payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
     more = {"hoodie__datasource__write__payload__class": payload}

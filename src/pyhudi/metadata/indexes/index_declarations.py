@@ -95,9 +95,11 @@ def retire_partitions(storage: Storage, config: TableConfig, partitions: Sequenc
     return drop_partitions(storage, config, dropped) if dropped else config
 
 
-def drop_partitions(storage: Storage, config: TableConfig, partitions: Sequence[str]) -> TableConfig:
+def drop_partitions(
+    storage: Storage, config: TableConfig, partitions: Sequence[str], *, keep_definitions: bool = False
+) -> TableConfig:
     """Take partitions of the metadata table out of use: first the property, so that nobody reads them any more, then
-    their definitions, so that nobody builds them again, then their files."""
+    their definitions, so that nobody builds them again, unless these are to stay, then their files."""
     _log.info("taking %s out of the metadata table of %s", ", ".join(partitions), storage.root)
 
     def without(properties: dict[str, str]) -> None:
@@ -107,7 +109,7 @@ def drop_partitions(storage: Storage, config: TableConfig, partitions: Sequence[
                 properties[key] = ",".join(name for name in named if name not in partitions)
 
     config = config.updated(storage, change=without)
-    if config.version >= 8:
+    if config.version >= 8 and not keep_definitions:
         drop_definitions(storage, config, partitions)
     for partition in partitions:
         storage.delete_tree(f"{METADATA_FOLDER}/{partition}")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.config import Options, options
-from pyhudi.errors import ConfigError, UnsupportedTableError
+from pyhudi.errors import ConfigError, MetadataTableWarning, UnsupportedTableError, warn
 from pyhudi.metadata.indexes.index_declarations import declare_partitions, drop_partitions
-from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY
+from pyhudi.metadata.indexes.secondary_index_definition import SECONDARY, is_secondary
 from pyhudi.metadata.metadata_layout import RECORD_INDEX
 from pyhudi.metadata.writer.async_index import cancel_index_plans
 from pyhudi.metadata.writer.file_stats_reader import LOCAL, FileStatsReader
@@ -158,10 +158,11 @@ def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -
 
 
 def drop_index(client: TableMetaClient, opts: Options, name: str, *, if_exists: bool, dry_run: bool) -> IndexResult:
-    """Take an index out of use, and delete it; or its plan, and what is built of it.
+    """Take an index out of use, and delete it; or its plan, and what is built of it. Secondary indexes go out of use
+    with the record index; their definitions stay, so that they can be dropped, too, or built again.
 
     Raises:
-        ConfigError: there is no such index, or another one needs it.
+        ConfigError: there is no such index, or a planned one needs it.
     """
     with lock_table(client, opts) as table:
         planned = [partition for plan in pending_index_plans(table.data) for partition in plan.partitions]
@@ -171,7 +172,19 @@ def drop_index(client: TableMetaClient, opts: Options, name: str, *, if_exists: 
             if if_exists:
                 return IndexResult(reason=f"the table has no index {name!r}")
             raise ConfigError(f"the table has no index {name!r}; it has {known}")
+        needing = [p for p in table.config.metadata_partitions if is_secondary(p)] if RECORD_INDEX in gone else []
         if not dry_run:
             cancel_index_plans(table.data, gone)  # first, so that who builds it finds that it is over
-            drop_partitions(table.storage, table.config, gone)
-        return IndexResult(tuple(gone))
+            _drop(table, gone, needing)
+        return IndexResult((*gone, *needing))
+
+
+def _drop(table: LockedTable, partitions: Sequence[str], needing: Sequence[str]) -> None:
+    config = table.config
+    if needing:  # first, as nothing would say where their record keys are
+        config = drop_partitions(table.storage, config, needing, keep_definitions=True)
+        warn(
+            f"without record_index, {', '.join(needing)} cannot be used; drop it as well, or create both again",
+            MetadataTableWarning,
+        )
+    drop_partitions(table.storage, config, partitions)

@@ -228,15 +228,15 @@ def partitions_to_drop(storage: Storage, config: TableConfig, name: str, planned
     none ``planned``.
 
     Raises:
-        ConfigError: another index needs it.
+        ConfigError: a planned index needs it.
     """
     known = sorted({*indexes_of(storage, config), *planned})
     found = [p for p in (name, partition_of(name), expression_index_definition.partition_of(name)) if p in known][:1]
     if found == [COLUMN_STATS] and PARTITION_STATS in known:
         found.append(PARTITION_STATS)  # made of the same numbers, and built again with them
-    needing = [p for p in known if is_secondary(p)]
+    needing = [p for p in sorted(planned) if is_secondary(p)]
     if found == [RECORD_INDEX] and needing:
-        raise ConfigError(f"record_index is needed by {', '.join(needing)}; drop that first")
+        raise ConfigError(f"record_index is needed by {', '.join(needing)}, which is planned; drop that first")
     return found
 
 

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.indexes.index_definitions import load_definitions
+from pyhudi.metadata.metadata_layout import COLUMN_STATS, PARTITION_STATS
 from pyhudi.services.indexing.index_builder import build_index
 from pyhudi.services.indexing.index_builder import drop_index as drop
 from pyhudi.services.indexing.index_requests import IndexRequest
@@ -54,7 +55,11 @@ def drop_index(spark: SparkSession, table: CatalogTable, statement: DropIndex) -
     handle = TableHandle.at(table.location, write_options(spark, table))
     client = handle.client()
     opts = client.config.validate_against(handle.opts)
-    drop(client, opts, statement.index, if_exists=statement.if_exists, dry_run=False)
+    # they went along with the column statistics, which scripts drop first
+    gone = statement.index == PARTITION_STATS and not {COLUMN_STATS, PARTITION_STATS} & {
+        *client.config.metadata_partitions
+    }
+    drop(client, opts, statement.index, if_exists=statement.if_exists or gone, dry_run=False)
 
 
 def refresh_index(table: CatalogTable, statement: RefreshIndex) -> None:
