@@ -12,6 +12,7 @@ from pyhudi.spark.activation.call_state import FORMATS, call_state, keep_options
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, Method
 from pyhudi.spark.read.load_table import load_table
 from pyhudi.spark.read.pruning.frame_pruning import filter_pruned, same_rows
+from pyhudi.spark.sql.session_config import prefixed_options
 
 
 def set_schema(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -21,7 +22,10 @@ def set_schema(original: Method, target: Any, args: tuple[Any, ...], kwargs: dic
 
 def load(original: Method, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     asked = requested_table(target, args, kwargs)
-    return original(target, *args, **kwargs) if asked is None else load_table(session_of(target), *asked)
+    if asked is None:
+        return original(target, *args, **kwargs)
+    spark, (path, options) = session_of(target), asked
+    return load_table(spark, path, prefixed_options(spark) | options)
 
 
 def requested_table(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, str]] | None:

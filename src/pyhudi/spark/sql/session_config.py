@@ -1,14 +1,29 @@
-"""``hoodie.*`` configuration of a session: ``SET hoodie.…``, ``spark.conf.set``."""
+"""``hoodie.*`` configuration of a session: ``SET hoodie.…``, ``spark.conf.set``, ``--conf spark.hoodie.…``."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
 from pyhudi.spark.sql.passthrough_statements import fetched
 
 _PREFIX = "hoodie."
+_SPARK_PREFIX = "spark."
+"""Spark takes no other settings on its command line and from its defaults file."""
 
 
 def session_options(spark: SparkSession) -> dict[str, str]:
-    """Return the session's settings that are Apache Hudi's."""
-    return {key: value for key, value in fetched(spark, "SET") if key.startswith(_PREFIX)}
+    """Return the session's settings that are Apache Hudi's. ``spark.hoodie.x`` means ``hoodie.x``, which wins."""
+    settings = dict(fetched(spark, "SET"))
+    return _prefixed(settings) | {key: value for key, value in settings.items() if key.startswith(_PREFIX)}
+
+
+def prefixed_options(spark: SparkSession) -> dict[str, str]:
+    """Return the session's settings ``spark.hoodie.x``, as ``hoodie.x``: those that hold for DataFrames, too."""
+    return _prefixed(dict(fetched(spark, "SET")))
+
+
+def _prefixed(settings: Mapping[str, str]) -> dict[str, str]:
+    start = _SPARK_PREFIX + _PREFIX
+    return {key.removeprefix(_SPARK_PREFIX): value for key, value in settings.items() if key.startswith(start)}
