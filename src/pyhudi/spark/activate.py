@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyhudi.spark import activate_sql
 from pyhudi.spark.activation import option_methods, read_methods, stream_methods, write_methods
 from pyhudi.spark.activation.method_wrapping import ORIGINALS, classes, wrap, wrap_maker
+from pyhudi.spark.jar_settings import drop_jar_settings
 from pyhudi.spark.session import check_workers
 
 _READERS = (("pyspark.sql.readwriter", "DataFrameReader"), ("pyspark.sql.connect.readwriter", "DataFrameReader"))
@@ -46,16 +47,19 @@ def activate(spark: SparkSession | None = None) -> SparkSession | None:
     Does nothing if active already. :func:`deactivate` reverts it.
 
     Args:
-        spark: Session whose Python workers are checked; None to skip the check.
+        spark: Session that is checked: that its Python workers can import pyhudi, and that settings for Apache Hudi's
+            jar are not in its way; None to skip the checks.
 
     Returns:
         ``spark``.
 
     Raises:
-        SetupError: The workers of ``spark`` run a Python that cannot import pyhudi.
+        SetupError: The workers of ``spark`` run a Python that cannot import pyhudi, or a setting names a class of
+            Apache Hudi's jar without which ``spark`` cannot run jobs.
     """
     if spark is not None:
         check_workers(spark)
+        drop_jar_settings(spark)
     for module, name, attribute in _MAKERS:
         for cls in classes(((module, name),)):
             wrap_maker(cls, attribute)

@@ -1,0 +1,64 @@
+"""Settings that a session has for Apache Hudi's jar, where the jar is not on its class path."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from pyhudi.errors import OptionWithoutEffectWarning, SetupError, warn
+
+CATALOG = "spark.sql.catalog.spark_catalog"
+HUDI_CATALOG = "org.apache.spark.sql.hudi.catalog.HoodieCatalog"
+REGISTRATOR = "spark.kryo.registrator"
+HUDI_REGISTRATOR = "org.apache.spark.HoodieSparkKryoRegistrar"
+
+
+def drop_jar_settings(spark: SparkSession) -> None:
+    """Make a session usable that has the settings of Apache Hudi's guides, but not its jar.
+
+    Its session catalog is Spark's own again, with a warning. Spark itself leaves out an extension that it cannot load,
+    and says so in its log.
+
+    Args:
+        spark: Session to look at.
+
+    Raises:
+        SetupError: Spark cannot run jobs, as Kryo is to use a class of the jar; that is settled when Spark starts.
+    """
+    if _names(spark, CATALOG, HUDI_CATALOG) and not _has_catalog(spark):
+        spark.conf.unset(CATALOG)
+        warn(
+            f"{CATALOG}={HUDI_CATALOG} needs Apache Hudi's jar, which is not on the class path; Spark's own session "
+            f"catalog is used, where pyhudi keeps Hudi tables. Remove the setting, and spark.sql.extensions=…"
+            "HoodieSparkSessionExtension with it",
+            OptionWithoutEffectWarning,
+        )
+    if _names(spark, REGISTRATOR, HUDI_REGISTRATOR) and not _can_run_jobs(spark):
+        raise SetupError(
+            f"{REGISTRATOR}={HUDI_REGISTRATOR} needs Apache Hudi's jar, which is not on the class path, so this Spark "
+            "session cannot run jobs. Stop it, remove the setting, and begin a new one"
+        )
+
+
+def _names(spark: SparkSession, key: str, name: str) -> bool:
+    return name in (spark.conf.get(key, None) or "")
+
+
+def _has_catalog(spark: SparkSession) -> bool:
+    """Whether Spark can load its session catalog, without which it runs nothing."""
+    try:
+        spark.catalog.currentDatabase()
+    except Exception as e:  # PySpark has no class of its own for it
+        if HUDI_CATALOG in str(e):
+            return False
+        raise
+    return True
+
+
+def _can_run_jobs(spark: SparkSession) -> bool:
+    try:
+        spark.range(1).count()
+    except Exception as e:  # the same
+        if HUDI_REGISTRATOR in str(e):
+            return False
+        raise
+    return True
