@@ -255,6 +255,14 @@ class DuplicatePolicy(StrEnum):
     FAIL = "fail"
 
 
+class SqlInsertMode(StrEnum):
+    """What SQL INSERT INTO does with keys that the table already has (``hoodie.sql.insert.mode``)."""
+
+    UPSERT = "upsert"
+    STRICT = "strict"
+    NON_STRICT = "non-strict"
+
+
 class TimestampType(StrEnum):
     """Type of the input of the timestamp key generator."""
 

@@ -12,8 +12,9 @@ from pyhudi.config.enums import (
     OutputTimestampType,
     ParquetCodec,
     SortMode,
+    SqlInsertMode,
 )
-from pyhudi.config.option import choice, flag, integer, maybe_text, names, number, text
+from pyhudi.config.option import choice, flag, integer, maybe_choice, maybe_text, names, number, text
 
 _WRITE = "hoodie.datasource.write."
 _MB = 1024 * 1024
@@ -30,6 +31,17 @@ OVERWRITE_MODE = maybe_text("hoodie.datasource.overwrite.mode", "STATIC or DYNAM
 SQL_INSERT_INTO_OPERATION = maybe_text(
     "hoodie.spark.sql.insert.into.operation",
     "What SQL INSERT INTO does: insert, bulk_insert or upsert; insert when not given.",
+)
+SQL_BULK_INSERT_ENABLE = flag(
+    "hoodie.sql.bulk.insert.enable",
+    False,
+    "Whether SQL INSERT INTO does a bulk_insert, where hoodie.spark.sql.insert.into.operation is not given.",
+)
+SQL_INSERT_MODE = maybe_choice(
+    "hoodie.sql.insert.mode",
+    SqlInsertMode,
+    "What SQL INSERT INTO does, where hoodie.spark.sql.insert.into.operation is not given: upsert; strict: insert, and "
+    "fail if a copy-on-write table has a key already; non-strict: insert.",
 )
 COMMIT_METADATA_KEY_PREFIX = text(
     _WRITE + "commitmeta.key.prefix", "_", "Options that start with this go into the commit's extra metadata."

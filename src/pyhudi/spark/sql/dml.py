@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from pyhudi.config import Options, options
+from pyhudi.config.enums import DuplicatePolicy, SqlInsertMode, TableType
 from pyhudi.errors import QueryError, SchemaMismatchError
 from pyhudi.schema.meta_columns import is_meta_column, remove_meta_columns
 from pyhudi.spark.dml.assignments import column_of, stored_as
@@ -23,6 +24,7 @@ from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.spark.write.dataframe_writer import key_spec, write
 from pyhudi.sql.alias_rewriting import source_alias, unqualified
 from pyhudi.sql.statements import ClauseKind, Delete, Insert, Merge, PartitionSpec, Update
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.meta_client import TableMetaClient
 
 _WHERE = "SELECT 1 FROM _pyhudi_nothing WHERE "
@@ -100,9 +102,7 @@ def _operation(
     """What an insert does, as Apache Hudi decides it."""
     operation = options.OPERATION.key
     if not overwrite:
-        return {
-            operation: opts.get_typed(options.SQL_INSERT_INTO_OPERATION) or opts.text(options.OPERATION) or "insert"
-        }
+        return _insert_into(opts, client.config)
     dynamic = (opts.get_typed(options.OVERWRITE_MODE) or "").upper() == "DYNAMIC"
     if not client.config.partition_fields or not (partition or dynamic):
         return {operation: "insert_overwrite_table"}
@@ -111,6 +111,21 @@ def _operation(
     if set(partition) == fields and all(value is not None for value in partition.values()):
         found[options.STATIC_OVERWRITE_PARTITIONS.key] = _path(spark, client, opts, schema, partition)
     return found
+
+
+def _insert_into(opts: Options, config: TableConfig) -> dict[str, str]:
+    """What INSERT INTO does. The settings that 0.14 deprecated count where the operation is not given."""
+    operation = options.OPERATION.key
+    given = opts.get_typed(options.SQL_INSERT_INTO_OPERATION) or opts.text(options.OPERATION)
+    if given:
+        return {operation: given}
+    if opts.get_typed(options.SQL_BULK_INSERT_ENABLE):
+        return {operation: "bulk_insert"}
+    mode = opts.get_typed(options.SQL_INSERT_MODE) if config.record_keys else None
+    if mode is SqlInsertMode.STRICT and config.table_type is TableType.COPY_ON_WRITE:
+        return {operation: "insert", options.INSERT_DUP_POLICY.key: str(DuplicatePolicy.FAIL)}
+    upserts = mode in (SqlInsertMode.UPSERT, SqlInsertMode.STRICT)
+    return {operation: "upsert" if upserts else "insert"}
 
 
 def _path(
