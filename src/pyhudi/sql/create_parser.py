@@ -135,11 +135,15 @@ def _index(cursor: Cursor) -> CreateIndex:
     name = cursor.name()
     using = cursor.identifier().lower() if cursor.take("USING") else None
     columns: list[str] = []
+    options: dict[str, str] = {}
     if cursor.take("("):
         while not cursor.take(")"):
             columns.append(".".join(cursor.name()))
+            if cursor.take("OPTIONS"):
+                options |= parse_properties(cursor)
             if not cursor.take(",") and not cursor.sees(")"):
                 cursor.fail("',' or ')'")
-    options = parse_properties(cursor) if cursor.take("OPTIONS") else {}
+    if cursor.take("OPTIONS"):
+        options |= parse_properties(cursor)
     cursor.finish()
     return CreateIndex(index, name, tuple(columns), using, options, if_not_exists)

@@ -33,7 +33,7 @@ def parse_alter(cursor: Cursor) -> Statement | None:
     if not cursor.take("TABLE"):
         return None
     name = cursor.name()
-    if cursor.take("SET", "TBLPROPERTIES"):
+    if cursor.take("SET", "TBLPROPERTIES") or cursor.take("SET", "SERDEPROPERTIES"):
         return SetProperties(name, put=parse_properties(cursor))
     if cursor.take("UNSET", "TBLPROPERTIES"):
         cursor.take("IF", "EXISTS")

@@ -134,6 +134,10 @@ STATEMENTS = {
     "create index if not exists i on t using column_stats(ts) options(expr='from_unixtime', format='yyyy')": CreateIndex(  # noqa: E501
         "i", ("t",), ("ts",), "column_stats", {"expr": "from_unixtime", "format": "yyyy"}, if_not_exists=True
     ),
+    "create index i on table t using bloom_filters (a options (expr = 'lower'), s.b) options (x = '1')": CreateIndex(
+        "i", ("t",), ("a", "s.b"), "bloom_filters", {"expr": "lower", "x": "1"}
+    ),
+    "alter table t set serdeproperties ('a' = 'b')": SetProperties(("t",), put={"a": "b"}),
     "drop index if exists i on table t": DropIndex("i", ("t",), if_exists=True),
     "refresh index i on t": RefreshIndex("i", ("t",)),
     "call show_commits('db.t', limit => 3);": Call("show_commits", ("db.t",), {"limit": 3}),
