@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pyhudi.errors import SqlSyntaxError
+from pyhudi.errors import SqlSyntaxError, UnsupportedTableError
 from pyhudi.sql.predicate_pushdown import pushed_predicate
 from pyhudi.sql.semi_joins import JoinedKey, joined_keys
 from pyhudi.sql.statements import Name
@@ -15,6 +15,9 @@ from pyhudi.sql.token_cursor import Cursor, NotUnderstoodError
 TABLE_FUNCTIONS = frozenset(
     {"hudi_table_changes", "hudi_query_timeline", "hudi_metadata", "hudi_filesystem_view", "hudi_query"}
 )
+
+
+_NOT_SERVED = frozenset({"hudi_vector_search", "hudi_vector_search_batch"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ def find_references(query: str) -> list[Reference] | None:
 
     Raises:
         SqlSyntaxError: A table function's arguments are no literals.
+        UnsupportedTableError: A table function is not served.
     """
     import sqlglot
     from sqlglot import exp
@@ -161,7 +165,14 @@ def _functions(cursor: Cursor) -> list[Reference]:
     """The table functions of Hudi, wherever they stand."""
     found = []
     for at, token in enumerate(cursor.tokens[:-1]):
-        if token.text.lower() in TABLE_FUNCTIONS and cursor.tokens[at + 1].text == "(":
+        if cursor.tokens[at + 1].text != "(":
+            continue
+        if token.text.lower() in _NOT_SERVED:
+            raise UnsupportedTableError(
+                f"the table function {token.text} is not served, as it needs a column of the type VECTOR; keep vectors "
+                "as ARRAY<FLOAT> or ARRAY<DOUBLE>, and order by a distance made of aggregate(zip_with(a, b, …), …)"
+            )
+        if token.text.lower() in TABLE_FUNCTIONS:
             cursor.at = at + 1
             values = _arguments(token.text, cursor)
             kind = "" if cursor.done else cursor.tokens[cursor.at].kind

@@ -18,6 +18,7 @@ from pyhudi.schema.spark_json import from_spark_json
 from pyhudi.services.alter_schema import alter_schema
 from pyhudi.spark.spark_types import spark_schema
 from pyhudi.spark.sql.catalog import CatalogTable, update_columns
+from pyhudi.spark.sql.declared_columns import declared_schema
 from pyhudi.spark.sql.dml import write_options
 from pyhudi.spark.sql.table_handle import TableHandle
 from pyhudi.sql.statements import AddColumn, AlterColumns, ChangeColumn, ColumnChange, DropColumn, RenameColumn
@@ -70,7 +71,7 @@ def _step(spark: SparkSession, change: ColumnChange) -> _Change:
 
 
 def _type(spark: SparkSession, text: str) -> pa.DataType:
-    found = from_spark_json(spark.createDataFrame([], f"c {text}").schema.json())
+    found = from_spark_json(declared_schema(spark, f"c {text}").json())
     return schema_changes.as_table_type(found.field(0).type)
 
 

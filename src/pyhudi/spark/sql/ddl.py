@@ -30,6 +30,7 @@ from pyhudi.spark.sql.catalog import (
     unregister,
     update_columns,
 )
+from pyhudi.spark.sql.declared_columns import declared_schema
 from pyhudi.spark.sql.dml import own_schema, write_options
 from pyhudi.spark.sql.passthrough_statements import spark_sql, type_text
 from pyhudi.spark.sql.query_rewriting import prepare
@@ -148,7 +149,7 @@ def _creation_options(spark: SparkSession, table: CatalogTable, statement: Creat
 def _declared(spark: SparkSession, statement: CreateTable) -> StructType:
     if not statement.columns:
         return StructType([])
-    return _own(spark.createDataFrame([], statement.columns).schema)
+    return _own(declared_schema(spark, statement.columns))
 
 
 def _own(schema: StructType) -> StructType:
@@ -253,7 +254,7 @@ def add_columns(spark: SparkSession, table: CatalogTable, statement: AddColumns)
         UnsupportedTableError: a column is to be not null.
         SchemaMismatchError: there is such a column already.
     """
-    added = spark.createDataFrame([], statement.columns).schema
+    added = declared_schema(spark, statement.columns)
     schema = own_schema(table)
     known = {field.name.lower() for field in schema.fields}
     for field in added.fields:
