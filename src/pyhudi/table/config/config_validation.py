@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.config import Option, Options, options
-from pyhudi.config.enums import TableType
+from pyhudi.config.enums import MergeMode, TableType
 from pyhudi.errors import TableConfigConflictError
 from pyhudi.table.config.key_generator_type import KeyGenType, class_name, parse_keygen, parse_partition_fields
 from pyhudi.table.config.merge_settings import DELETE_FIELD, DELETE_MARKER, PAYLOADS
@@ -100,7 +100,8 @@ def _check_merging(config: TableConfig, opts: Options) -> None:
         raise _conflict(opts, options.ORDERING_FIELDS, ",".join(config.ordering_fields), ",".join(ordering))
     merging = config.merging
     if config.version >= 8:
-        _compare(opts, options.MERGE_MODE, merging.mode)
+        if not _decided_by_payload(config, opts):
+            _compare(opts, options.MERGE_MODE, merging.mode)
         strategy = opts.get_typed(options.MERGE_STRATEGY_ID)
         if strategy and strategy != merging.strategy_id:
             raise _conflict(opts, options.MERGE_STRATEGY_ID, merging.strategy_id, strategy)
@@ -114,6 +115,13 @@ def _check_merging(config: TableConfig, opts: Options) -> None:
         kept = merging.properties.get(key)
         if kept is not None and key in opts and opts[key] != kept:
             raise _conflict_of(key, kept, opts[key])
+
+
+def _decided_by_payload(config: TableConfig, opts: Options) -> bool:
+    """Whether CUSTOM is given beside the payload class that the table was made with, which decides alone."""
+    payload = opts.get_typed(options.PAYLOAD_CLASS)
+    custom = opts.is_set(options.MERGE_MODE) and opts.get_typed(options.MERGE_MODE) is MergeMode.CUSTOM
+    return custom and payload is not None and payload == config.properties.get("hoodie.table.legacy.payload.class")
 
 
 def _filled(config: TableConfig, opts: Options) -> dict[str, str]:
