@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -23,6 +25,7 @@ from pyhudi.format.base_file import base_file_footer, base_file_writer
 from pyhudi.format.base_file.base_file_footer import BloomOptions, Footer
 from pyhudi.format.base_file.column_bounds import NanDetector, parquet_bounds
 from pyhudi.format.base_file.footer_union import NAN_KEY
+from pyhudi.format.base_file.page_selection import PageIndex
 from pyhudi.format.base_file.parquet_tail import TailBuffer, corrected_tail
 from pyhudi.format.corruption import as_corruption
 from pyhudi.format.text_encoding import has_text, valid_text
@@ -43,6 +46,9 @@ REPEATING = frozenset((COMMIT_TIME, PARTITION_PATH, FILE_NAME, OPERATION))
 UNIQUE = frozenset((COMMIT_SEQNO, RECORD_KEY))
 """Meta columns where every value is another: a dictionary would only be tried and given up."""
 
+_NUMBER = "_pyhudi_number"
+_FEW_ROWS = 64
+"""Rows up to which pages are picked that have them."""
 _INT96, _INT96_UNIT = "INT96", "us"
 _INSTANT = pa.timestamp("us", "UTC")
 
@@ -248,17 +254,21 @@ def dictionary_encoded_columns(file: pq.ParquetFile) -> frozenset[str]:
 def read_footer(source: Any) -> Footer:
     """Return what Hudi keeps in the footer of a base file (path, buffer, random-access file or open ParquetFile)."""
     file = source if isinstance(source, pq.ParquetFile) else open_file(source, pre_buffer=False)
-    entries = dict(file.metadata.metadata or {})
+    return _footer(file.metadata, read_schema(file))
+
+
+def _footer(metadata: pq.FileMetaData, schema: pa.Schema) -> Footer:
+    entries = dict(metadata.metadata or {})
     text = entries.get(base_file_footer.BLOOM_KEY.encode()) or entries.get(base_file_footer.OLD_BLOOM_KEY.encode())
     return Footer(
-        num_rows=file.metadata.num_rows,
-        schema=read_schema(file),
+        num_rows=metadata.num_rows,
+        schema=schema,
         avro_schema=base_file_footer.as_text(entries, base_file_footer.AVRO_SCHEMA_KEY),
         min_key=base_file_footer.as_text(entries, base_file_footer.MIN_KEY),
         max_key=base_file_footer.as_text(entries, base_file_footer.MAX_KEY),
         bloom_type=base_file_footer.as_text(entries, base_file_footer.BLOOM_TYPE_KEY),
         bloom_text=text,
-        metadata=file.metadata,
+        metadata=metadata,
     )
 
 
@@ -360,8 +370,9 @@ class FilteredFile:
 
     def __init__(self, source: Any, invalid_text: InvalidText = InvalidText.FAIL) -> None:
         """Open it: a random-access file."""
-        form = ds.ParquetFileFormat(pre_buffer=True, coerce_int96_timestamp_unit=_INT96_UNIT)
-        self._fragment = form.make_fragment(source)
+        self._form = ds.ParquetFileFormat(pre_buffer=True, coerce_int96_timestamp_unit=_INT96_UNIT)
+        self._fragment = self._form.make_fragment(source)
+        self._source = source
         stored = self._fragment.physical_schema
         self._invalid_text = invalid_text
         self.schema = _read_schema(stored, self._fragment.metadata)
@@ -372,13 +383,53 @@ class FilteredFile:
             if stored.field(field.name).type == field.type and not (replaces and has_text(field.type))
         )
 
+    def may_have(self, keys: pa.StringArray) -> bool:
+        """Return False if the footer tells, by its range of record keys or its bloom filter, that the file has none of
+        these keys."""
+        footer = _footer(self._fragment.metadata, self.schema)
+        if footer.min_key is not None and footer.max_key is not None:
+            keys = keys.filter(pc.and_(pc.greater_equal(keys, footer.min_key), pc.less_equal(keys, footer.max_key)))
+        bloom = footer.bloom_filter() if len(keys) else None
+        return len(keys) > 0 and (bloom is None or bool(pc.any(bloom.might_contain(keys)).as_py()))
+
     def batches(
-        self, columns: Sequence[str], condition: pc.Expression | None, batch_size: int
+        self,
+        columns: Sequence[str],
+        condition: pc.Expression | None,
+        batch_size: int,
+        tested: Sequence[str] = (),
     ) -> Iterator[pa.RecordBatch]:
-        """The rows that meet a condition on `comparable` columns.
+        """The rows that meet a condition on `comparable` columns. With the columns that are ``tested`` for that, they
+        are looked for first: of row groups without such rows nothing else is read, and if there are few of them, of
+        the others the pages that have them.
 
         Raises:
             FormatError: text is not UTF-8. Damage is raised as Arrow does.
         """
-        stored = self._fragment.to_batches(columns=list(columns), filter=condition, batch_size=batch_size)
+        fragment = self._fragment
+        if condition is not None and tested:
+            numbers = [group.id for group in fragment.subset(condition).row_groups]
+            found = [(n, rows) for n in numbers if len(rows := self._rows(n, condition, tested))]
+            pages = self._pages(found)
+            if pages is None:
+                fragment = fragment.subset(row_group_ids=[n for n, _ in found])
+            else:
+                fragment = self._form.make_fragment(pa.BufferReader(pages))
+        stored = fragment.to_batches(columns=list(columns), filter=condition, batch_size=batch_size)
         return valid_text((_as_read(batch, self.schema) for batch in stored), self._invalid_text)
+
+    def _rows(self, group: int, condition: pc.Expression, tested: Sequence[str]) -> npt.NDArray[np.int64]:
+        """The numbers of the rows of a row group that meet a condition."""
+        rows = self._fragment.subset(row_group_ids=[group]).to_table(columns=list(tested))
+        numbers = pa.array(np.arange(rows.num_rows))
+        found: npt.NDArray[np.int64] = rows.append_column(_NUMBER, numbers).filter(condition)[_NUMBER].to_numpy()
+        return found
+
+    def _pages(self, wanted: Sequence[tuple[int, npt.NDArray[np.int64]]]) -> pa.Buffer | None:
+        """A file of the pages that have some rows, if these are few."""
+        if not wanted or sum(len(rows) for _, rows in wanted) > _FEW_ROWS:
+            return None
+        try:
+            return PageIndex(self._source).select(wanted)
+        except FormatError:  # who reads all of it says what is wrong
+            return None
