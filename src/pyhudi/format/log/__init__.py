@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyhudi.format.log.block_scanner import scan_blocks
 from pyhudi.format.log.decoding.avro_block import avro_datums
-from pyhudi.format.log.decoding.data_block import count_records, decode_records
+from pyhudi.format.log.decoding.data_block import count_records, decode_matching, decode_records
 from pyhudi.format.log.decoding.delete_block import decode_deletes, delete_schema
 from pyhudi.format.log.delete_ordering import NATURAL_COLUMN
 from pyhudi.format.log.log_block import DATA_BLOCKS, MAGIC, ROLLBACK_COMMAND, BlockType, Header, LogBlock
@@ -31,6 +31,7 @@ __all__ = [
     "avro_datums",
     "count_records",
     "decode_deletes",
+    "decode_matching",
     "decode_records",
     "delete_schema",
     "scan_blocks",

@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from pyhudi.errors import FormatError
 from pyhudi.format.avro.binary_layout import PREFIX_FIELD, record_layout
 from pyhudi.format.avro.decoder import RecordProjection, decode_columns, has_fast_decoder
 from pyhudi.format.avro.type_tree import is_exact, record_type
+from pyhudi.format.binary_gather import gather
 from pyhudi.format.log.encoding.data_block_encoder import encode_avro
 
 _INT = struct.Struct(">i")
@@ -105,10 +108,50 @@ def decode_avro(
     return table if columns is None else table.select([name for name in columns if name in table.column_names])
 
 
+@dataclass(frozen=True, slots=True)
+class ProbedRecords:
+    """Some columns of all records of a block, and where the records are in its content: ``starts`` has one more, where
+    the last one ends. See `decode_avro`; the content is trusted."""
+
+    columns: pa.Table
+    body: memoryview
+    starts: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, content: memoryview, schema: str, columns: Sequence[str]) -> ProbedRecords:
+        """Decode the columns.
+
+        Raises:
+            FormatError: the content is not what its schema says.
+        """
+        body, count = records_of(content)
+        table, starts = _decode(body, count, schema, columns, fast=True)
+        return cls(table, body, starts)
+
+    def decode(self, wanted: npt.NDArray[np.int64], schema: str, columns: Sequence[str]) -> pa.Table:
+        """Return the records of these ascending numbers.
+
+        Raises:
+            FormatError: a record is not what the schema says.
+        """
+        starts = self.starts[wanted]
+        sizes = self.starts[wanted + 1] - starts
+        chosen = gather(np.frombuffer(self.body, np.uint8), starts, sizes)
+        data = memoryview(chosen.buffers()[2] or b"").cast("B")[: int(sizes.sum())]
+        return decode_framed(data, len(wanted), schema, columns)
+
+
 def decode_framed(
     body: memoryview, count: int, schema: str, columns: Sequence[str] | None = None, *, fast: bool = True
 ) -> pa.Table:
     """Return ``count`` records of which each stands behind its length, without much of a check; see `decode_avro`."""
+    return _decode(body, count, schema, columns, fast=fast)[0]
+
+
+def _decode(
+    body: memoryview, count: int, schema: str, columns: Sequence[str] | None, *, fast: bool
+) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """The records, and where in the body they start; the last of the places is where they end."""
     layout = record_layout(schema)
     fields = layout.chosen(columns)
     fast = fast and layout.is_simple and has_fast_decoder()
@@ -117,13 +160,13 @@ def decode_framed(
     wanted = {name: RecordProjection(node.raw, node.unwrap) for name, _, node in fields if node is not None}
     wanted[PREFIX_FIELD] = RecordProjection(pa.float32() if fast else pa.binary())
     raw = decode_columns(layout.avro(prefix), body, count, wanted, fast=fast)
-    _check_lengths(body, raw.pop(PREFIX_FIELD))
+    starts = _starts(body, raw.pop(PREFIX_FIELD))
     arrays = [pa.nulls(count) if node is None else node.restore(raw[name]) for name, _, node in fields]
-    return pa.Table.from_arrays(arrays, schema=pa.schema([field for _, field, _ in fields]))
+    return pa.Table.from_arrays(arrays, schema=pa.schema([field for _, field, _ in fields])), starts
 
 
-def _check_lengths(body: memoryview, prefixes: pa.Array) -> None:
-    """Check that records begin where the lengths say: a decoder that lost its way has read other lengths.
+def _starts(body: memoryview, prefixes: pa.Array) -> npt.NDArray[np.int64]:
+    """Where records begin, checked to be where the lengths say: a decoder that lost its way has read other lengths.
 
     ``prefixes`` are what a decoder came upon in front of each record.
 
@@ -138,3 +181,4 @@ def _check_lengths(body: memoryview, prefixes: pa.Array) -> None:
     stored = np.frombuffer(body, np.uint8)[starts[:-1, None] + np.arange(PREFIX)]
     if not np.array_equal(stored.view(">i4")[:, 0] if len(stored) else read, read):
         raise FormatError(f"one of {len(read)} records of an Avro data block is not as long as it says")
+    return starts

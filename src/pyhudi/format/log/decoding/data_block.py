@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,13 @@ from pyhudi.errors import FormatError, SchemaError
 from pyhudi.format.base_file import parquet
 from pyhudi.format.corruption import as_corruption
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA, KEY_FIELD, HFileReader
-from pyhudi.format.log.decoding.avro_block import HEAD_SIZE, count_framed, decode_avro, decode_framed
+from pyhudi.format.log.decoding.avro_block import (
+    HEAD_SIZE,
+    ProbedRecords,
+    count_framed,
+    decode_avro,
+    decode_framed,
+)
 from pyhudi.format.log.decoding.avro_text import avro_table
 from pyhudi.format.log.decoding.delete_block import decode_deletes
 from pyhudi.format.log.log_block import BlockType, LogBlock
@@ -32,17 +39,88 @@ def decode_records(
     Raises:
         FormatError: the block holds no records, or its content is not what its type and schema say.
     """
+    with _decoding(block):
+        if block.type in (BlockType.AVRO_DATA, BlockType.CDC_DATA):
+            return _avro(block, columns, invalid_text)
+        if block.type is BlockType.PARQUET_DATA:
+            return _parquet(pa.py_buffer(block.content()), columns, invalid_text)
+        if block.type is BlockType.HFILE_DATA:
+            return _hfile(block, columns, invalid_text)
+    raise FormatError(f"a block of type {block.type.name} holds no records")
+
+
+Matches = Callable[[pa.Table], "pa.Array | None"]
+"""Takes some columns of a block and gives the numbers of the rows that are wanted, ascending; None: all of them."""
+
+
+def decode_matching(
+    block: LogBlock,
+    matches: Matches,
+    probe: Sequence[str],
+    *,
+    columns: Sequence[str],
+    invalid_text: InvalidText = InvalidText.FAIL,
+) -> pa.Table:
+    """Return some records of a data block, in the order of the block; see `decode_records`.
+
+    Of records that are not wanted only the ``probe`` columns are decoded, where that can be done.
+
+    Raises:
+        FormatError: the block holds no records, or its content is not what its type and schema say.
+    """
+    with _decoding(block):
+        if block.type is BlockType.AVRO_DATA and block.is_sealed and block.schema is not None:
+            return _matching_avro(block.content(), block.schema, matches, probe, columns, invalid_text)
+        if block.type is BlockType.PARQUET_DATA:
+            return _matching_parquet(pa.py_buffer(block.content()), matches, probe, columns, invalid_text)
+    # who looks at a block without checksums has to look at all of it to know that it is whole
+    table = decode_records(block, columns=list(dict.fromkeys((*columns, *probe))), invalid_text=invalid_text)
+    return _taken(table, matches, probe, columns)
+
+
+def _taken(table: pa.Table, matches: Matches, probe: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    wanted = matches(table.select([name for name in probe if name in table.column_names]))
+    table = table.select([name for name in columns if name in table.column_names])
+    return table if wanted is None else table.take(wanted)
+
+
+@contextmanager
+def _decoding(block: LogBlock) -> Iterator[None]:
+    """Context manager for decoding a block: errors name it."""
     try:
         with as_corruption(f"the {block.type.name} block at offset {block.offset} cannot be read"):
-            if block.type in (BlockType.AVRO_DATA, BlockType.CDC_DATA):
-                return _avro(block, columns, invalid_text)
-            if block.type is BlockType.PARQUET_DATA:
-                return _parquet(block, columns, invalid_text)
-            if block.type is BlockType.HFILE_DATA:
-                return _hfile(block, columns, invalid_text)
+            yield
     except SchemaError as e:
         raise FormatError(f"the {block.type.name} block at offset {block.offset} has a broken schema: {e}") from e
-    raise FormatError(f"a block of type {block.type.name} holds no records")
+
+
+def _matching_avro(
+    content: memoryview,
+    schema: str,
+    matches: Matches,
+    probe: Sequence[str],
+    columns: Sequence[str],
+    invalid_text: InvalidText,
+) -> pa.Table:
+    """Records of a content that is known to be whole; text that is not UTF-8 matters in those that are wanted."""
+    try:
+        probed = ProbedRecords.of(content, schema, probe)
+    except FormatError:  # if it is text that is not UTF-8, it may be replaced
+        table = avro_table(lambda text: decode_avro(content, text, trusted=True), schema, invalid_text)
+        return _taken(table, matches, probe, columns)
+    wanted = matches(probed.columns)
+    if wanted is None:
+        return avro_table(lambda text: decode_avro(content, text, columns, trusted=True), schema, invalid_text)
+    numbers = wanted.to_numpy().astype(np.int64)
+    return avro_table(lambda text: probed.decode(numbers, text, columns), schema, invalid_text)
+
+
+def _matching_parquet(
+    content: pa.Buffer, matches: Matches, probe: Sequence[str], columns: Sequence[str], invalid_text: InvalidText
+) -> pa.Table:
+    wanted = matches(_parquet(content, probe, invalid_text))
+    table = _parquet(content, columns, invalid_text, is_empty=wanted is not None and not len(wanted))
+    return table if wanted is None else table.take(wanted)
 
 
 def count_records(block: LogBlock) -> int:
@@ -105,10 +183,15 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _parquet(block: LogBlock, columns: Sequence[str] | None, invalid_text: InvalidText) -> pa.Table:
-    file = parquet.open_file(pa.BufferReader(pa.py_buffer(block.content())), pre_buffer=False)
-    batches = list(parquet.read_batches(file, columns, invalid_text=invalid_text))
+def _parquet(
+    content: pa.Buffer, columns: Sequence[str] | None, invalid_text: InvalidText, *, is_empty: bool = False
+) -> pa.Table:
+    """The records of a Parquet file; none of them where ``is_empty``, with its columns."""
+    file = parquet.open_file(pa.BufferReader(content), pre_buffer=False)
     schema = parquet.read_schema(file)
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns if name in schema.names])
+    if is_empty:
+        return schema.empty_table()
+    batches = list(parquet.read_batches(file, columns, invalid_text=invalid_text))
     return pa.Table.from_batches([batch.select(schema.names) for batch in batches]) if batches else schema.empty_table()

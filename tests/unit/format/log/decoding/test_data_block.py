@@ -7,15 +7,17 @@ import json
 import struct
 
 import fastavro
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from pyhudi.errors import FormatError
-from pyhudi.format.log import BlockType, decode_records, scan_blocks
-from pyhudi.format.log.decoding.avro_block import decode_avro
-from pyhudi.schema.arrow_avro import from_avro
+from pyhudi.format.log import BlockType, block_checksum, decode_matching, decode_records, scan_blocks
+from pyhudi.format.log.decoding.avro_block import ProbedRecords, decode_avro
+from pyhudi.schema.arrow_avro import from_avro, to_avro
 from tests.unit.format import golden
 from tests.unit.format.log.samples import block, datums_of, framed, golden_log_files, tables
 
@@ -37,6 +39,10 @@ def test_any_table_is_decoded_as_fastavro_encoded_it(case: tuple[pa.Table, str])
         assert decoded.equals(table), fast
         some = list(reversed(table.column_names))[:2]
         assert decode_avro(content, schema, [*some, "absent"], fast=fast).equals(table.select(some))
+    probed = ProbedRecords.of(content, schema, [*some, "absent"])
+    assert probed.columns.equals(table.select(some))
+    for wanted in (np.arange(0, table.num_rows, 2), np.arange(0)):
+        assert probed.decode(wanted, schema, table.column_names).equals(table.take(pa.array(wanted)))
 
 
 @pytest.mark.parametrize("fast", [True, False])
@@ -108,6 +114,35 @@ def test_golden_blocks(table: str) -> None:
             assert positions is None or len(positions) == len(records)
             part = decode_records(found, columns=["_hoodie_record_key", "_hoodie_commit_time"])
             assert part.equals(records.select(["_hoodie_record_key", "_hoodie_commit_time"]))
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+@pytest.mark.parametrize("data_format", ["avro", "parquet"])
+def test_some_records_of_a_block(data_format: str, sealed: bool) -> None:
+    """Records are chosen by some of their columns, and come with the others."""
+    table = pa.table({"_hoodie_record_key": ["k0", "k1", "k2", "k3"], "a": [3, 1, 3, None], "b": ["x", "y", None, "z"]})
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    avro = to_avro(table.schema, "r")
+    content = sink.getvalue() if data_format == "parquet" else framed(datums_of(table, avro))
+    kind = BlockType.PARQUET_DATA if data_format == "parquet" else BlockType.AVRO_DATA
+    headers: dict[int, str] = {0: "1", 2: avro}
+    if sealed:
+        headers[block_checksum.BLOCK_IDENTIFIER] = block_checksum.seal(kind, headers, [content])
+    (found,) = scan_blocks(io.BytesIO(block(kind, headers, content)))
+    assert found.is_sealed == sealed
+    seen: list[list[str]] = []
+
+    def threes(probe: pa.Table) -> pa.Array:
+        seen.append(probe.column_names)
+        return pa.array(np.flatnonzero(pc.fill_null(pc.equal(probe["a"], 3), False).to_numpy()))
+
+    chosen = decode_matching(found, threes, ["a", "absent"], columns=["b", "absent", "a"])
+    assert chosen.to_pydict() == {"b": ["x", None], "a": [3, 3]}
+    assert seen == [["a"]]
+    assert decode_matching(found, lambda _: None, ["a"], columns=["b"]).equals(table.select(["b"]))
+    none = decode_matching(found, lambda _: pa.array([], pa.int64()), ["a"], columns=["b"])
+    assert none.equals(table.select(["b"]).slice(0, 0))
 
 
 def test_parquet_blocks() -> None:
