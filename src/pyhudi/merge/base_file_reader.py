@@ -42,6 +42,7 @@ def read_base(
     batch_rows: int,
     condition: Condition | None = None,
     *,
+    keys: pa.StringArray | None = None,
     batch_bytes: int = BATCH_BYTES,
     row_bytes: float = 0.0,
     invalid_text: InvalidText = InvalidText.FAIL,
@@ -51,7 +52,8 @@ def read_base(
     Batches have up to ``batch_rows`` rows of ``batch_bytes`` together. How wide rows are is told by the file (which has
     values once that it repeats) and by ``row_bytes``, where something is known of them.
 
-    With a ``condition`` only rows that meet it come; row groups whose statistics speak against it are not read.
+    With a ``condition`` only rows that meet it come; row groups whose statistics speak against it are not read, nor is
+    a file whose footer says that it has none of the record ``keys``, the only ones that can meet it.
     ``invalid_text``: what becomes of text that is not UTF-8.
 
     Raises:
@@ -75,6 +77,8 @@ def read_base(
             batches = parquet.read_batches(file, list(inside), batch_size=size, invalid_text=invalid_text)
         else:
             file = parquet.FilteredFile(source, invalid_text)
+            if keys is not None and not file.may_have(keys):
+                return
             batches, checked = _filtered(file, schema, inside, names, batch_rows, condition)
         for batch in batches:
             for piece in pieces(batch, batch_bytes):
@@ -116,4 +120,5 @@ def _filtered(
         inside.get(name) == name and name in file.comparable and file.schema.field(name).type == schema.field(name).type
         for name in condition.columns
     )
-    return file.batches(columns, condition.expression if fits else None, batch_rows), fits
+    expression = condition.expression if fits else None
+    return file.batches(columns, expression, batch_rows, condition.columns if fits else ()), fits

@@ -127,7 +127,9 @@ def _folded(
 
 def has_positions(context: SliceContext, file_slice: FileSlice, blocks: list[LogBlock]) -> bool:
     """Return True if every version in the logs says which row of the slice's base file it is a version of."""
-    if not context.use_positions or context.base_rows is not None or file_slice.base_path is None:
+    if not context.use_positions or file_slice.base_path is None:
+        return False
+    if context.base_rows is not None or context.key_rows is not None:  # which rows are read has no say in their numbers
         return False
     instant = file_slice.base_instant
     return all(b.positions_base_instant == instant and Header.RECORD_POSITIONS in b.headers for b in blocks)
@@ -149,7 +151,8 @@ class SliceReader:
     def _needed(self, own: pa.Schema) -> list[str]:
         """Columns of files that the result, conditions and merging need, in the order of the table."""
         context = self._context
-        wanted = {*context.columns, *(context.base_rows.columns if context.base_rows is not None else ())}
+        conditions = (c for c in (context.base_rows, context.key_rows) if c is not None)
+        wanted = set(context.columns).union(*(condition.columns for condition in conditions))
         if self._blocks:
             merger = self.rules.merger
             if merger is not None:
@@ -195,7 +198,9 @@ class SliceReader:
             self.schema, self.rules, context.budget, context.spill_folder, batch_bytes=context.batch_bytes
         )
         stack.callback(versions.close)
-        layout = Layout(context.schema, self.schema, self.rules, context.deletes, context.keys, self._by_position)
+        layout = Layout(
+            context.schema, self.schema, self.rules, context.deletes, context.keys, self._by_position, context.key_rows
+        )
         read_blocks(self._blocks, layout, context.names, versions, context.invalid_text)
         self.num_versions = len(versions)
         return stack.enter_context(closing(versions.fold()))
@@ -215,7 +220,8 @@ class SliceReader:
             self.schema,
             names,
             batch_rows,
-            context.base_rows,
+            context.base_condition(),
+            keys=None if context.key_rows is None else context.key_rows.key_array(),
             batch_bytes=context.batch_bytes,
             row_bytes=row_bytes,
             invalid_text=context.invalid_text,

@@ -12,6 +12,7 @@ from pyhudi.config.enums import InvalidText
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.base_file_reader import Condition
 from pyhudi.merge.batch_sizes import BATCH_BYTES
+from pyhudi.merge.key_rows import KeyRows
 from pyhudi.merge.logs.valid_log_blocks import BlockView
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
@@ -60,8 +61,9 @@ class SliceContext:
 
     ``schema``: all columns of the table as of the query. ``columns``: those of the result, in order.
     ``constant_columns`` are in no file, but in `FileSlice.values`. ``view``: which log blocks count; ``base_rows``:
-    which rows of base files take part (incremental queries, conditions on keys). Where merged rows may have values of
-    several versions, such conditions do not hold: rows that do not meet them come, too.
+    which rows of base files take part (incremental queries). Where merged rows may have values of several versions,
+    such conditions do not hold: rows that do not meet them come, too. ``key_rows``: which records take part (None:
+    all); others may come, too, and are not merged then.
     ``keys``: how to make the record keys that files do not store (None: they do). ``names_at`` gives, for an instant,
     the names that its files have for columns which were renamed since. ``use_positions``: find base rows by the
     positions in log blocks, where all of a slice's blocks have them. ``budget`` (bytes) and ``spill_folder``: see
@@ -77,6 +79,7 @@ class SliceContext:
     view: BlockView = field(default_factory=BlockView)
     constant_columns: tuple[str, ...] = ()
     base_rows: Condition | None = None
+    key_rows: KeyRows | None = None
     keys: KeySpec | None = None
     names_at: Callable[[str], FileNames] | None = None
     use_positions: bool = True
@@ -89,6 +92,11 @@ class SliceContext:
     def output_schema(self) -> pa.Schema:
         """The columns of the result."""
         return pa.schema([self.schema.field(name) for name in self.columns])
+
+    def base_condition(self) -> Condition | None:
+        """Return the condition on the rows of base files that take part."""
+        by_key = None if self.key_rows is None else self.key_rows.condition
+        return self.base_rows if by_key is None else by_key.and_(self.base_rows)
 
     def names(self, instant: str) -> FileNames:
         """The names of columns in files of that instant, where they are others."""

@@ -52,7 +52,8 @@ def replaced_rows(context: SliceContext, file_slice: FileSlice) -> Index:
         named = _named_in_headers(context, file_slice, logs)
     if named is not None:
         return named
-    with open_slice(replace(context, columns=()), file_slice) as found:
+    context = replace(context, columns=(), key_rows=None)  # rows are counted
+    with open_slice(context, file_slice) as found:
         if found.state is None or not len(found.state):
             return nothing
         overlay = _Overlay(context, file_slice, found, found.state)
@@ -71,7 +72,7 @@ def changed_rows(context: SliceContext, file_slice: FileSlice) -> Iterator[pa.Re
         MergerError: a user's merger failed.
     """
     with open_slice(context, file_slice) as found:
-        for rows, _ in _changes(context, file_slice, found):
+        for rows, _ in _changes(context, file_slice, found, rows_alone=True):
             if rows.num_rows:
                 yield rows
 
@@ -86,7 +87,7 @@ def replace_rows(context: SliceContext, file_slice: FileSlice, write: Callable[[
         MergerError: a user's merger failed.
     """
     parts = [np.zeros(0, dtype=np.int64)]
-    with open_slice(context, file_slice) as found:
+    with open_slice(replace(context, key_rows=None), file_slice) as found:
         for rows, replaced in _changes(context, file_slice, found):
             if rows.num_rows:
                 write(rows)
@@ -94,16 +95,21 @@ def replace_rows(context: SliceContext, file_slice: FileSlice, write: Callable[[
     return np.concatenate(parts)
 
 
-def _changes(context: SliceContext, file_slice: FileSlice, found: OpenSlice) -> Iterator[tuple[pa.RecordBatch, Index]]:
+def _changes(
+    context: SliceContext, file_slice: FileSlice, found: OpenSlice, *, rows_alone: bool = False
+) -> Iterator[tuple[pa.RecordBatch, Index]]:
     """Merged rows of an open slice that are not in its base file as they are, and the rows of the base file that they,
-    or deletes, replace."""
+    or deletes, replace; not all of these where the merged rows are wanted alone."""
     reader, state = found.reader, found.state
     if state is None or not len(state):
         return
     nothing = np.zeros(0, dtype=np.int64)
     overlay = _Overlay(context, file_slice, found, state)
     seen = np.zeros(len(state), dtype=np.bool_)
-    for start, base, positions, records, wins in overlay.touched():
+    by_key = None if context.key_rows is None or not rows_alone else context.key_rows.condition
+    # where the logs' versions are whole rows and win, it is all the same whether the base file has their records
+    base_counts = not (rows_alone and overlay.whole and not overlay.compares)
+    for start, base, positions, records, wins in overlay.touched(by_key) if base_counts else ():
         seen[records] = True
         if overlay.whole:
             picks = records[wins & ~state.is_delete[records]]
@@ -144,12 +150,14 @@ class _Overlay:
         start = 0
         size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS)
         width = 0.0 if self.whole else self._reader.width(state)
+        condition = None if context.key_rows is None else context.key_rows.condition
         for base in read_base(
             context.storage,
             path,
             self._schema(),
             names,
             size,
+            condition,
             batch_bytes=context.batch_bytes,
             row_bytes=width,
             invalid_text=context.invalid_text,
@@ -172,6 +180,8 @@ class _Overlay:
         if not self.whole:
             return schema
         needed = {path if path in schema.names else path.split(".")[0] for path in self._reader.rules.ordering_fields}
+        if self._context.key_rows is not None:
+            needed |= set(self._context.key_rows.columns)
         if self._state.positions is None:
             keys = self._context.keys
             needed |= {RECORD_KEY} if keys is None else {path.split(".")[0] for path in keys.record_fields}

@@ -7,7 +7,7 @@ run the same one. Its tasks are an Arrow table, one row per file slice.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,11 +16,13 @@ from pyhudi.config import Options, options
 from pyhudi.config.enums import PartitionValues
 from pyhudi.errors import QueryError, UnsupportedTableError
 from pyhudi.keygen.partition_path_values import as_formatted, partition_fields
+from pyhudi.merge.key_rows import KeyRows
 from pyhudi.read.execute.merged_reader import slice_context
 from pyhudi.read.filter_hints import warn_of_path_texts
 from pyhudi.read.filters.row_filter import Filter, RowFilter
 from pyhudi.read.pruning.bucket_pruning import prune_buckets
 from pyhudi.read.pruning.file_pruner import FilePruner
+from pyhudi.read.pruning.key_condition import key_condition
 from pyhudi.read.pruning.partition_pruning import PathValue, path_values, prune_paths, told_by_paths
 from pyhudi.read.pruning.statistics_conditions import Conditions
 from pyhudi.read.query import Query
@@ -96,6 +98,7 @@ def plan_scan(
     has_logs = bool(pc.any(pc.greater(pc.list_value_length(tasks["log_paths"]), 0)).as_py())
     history = _history(table, found) if query.is_incremental else history
     names = None if history is None else history.column_names(schema, selection.schema_as_of)
+    told = _told(table, schema, kept, path_columns, opts)
     return ScanPlan(
         query=query,
         tasks=tasks,
@@ -117,14 +120,32 @@ def plan_scan(
             commit_times=selection.commit_times,
             latest=selection.latest,
             names=names,
+            key_rows=_key_rows(table, schema, skipping, pruning, told),
             opts=opts,
         )
         if has_logs
         else None,
-        told=_told(table, schema, kept, path_columns, opts),
+        told=told,
         invalid_text=(opts or Options.parse({})).get_typed(options.READ_INVALID_TEXT),
-        keys=frozenset((*table.config.record_keys, RECORD_KEY)) & frozenset(schema.names),
+        keys=_key_columns(table, schema),
     )
+
+
+def _key_columns(table: PinnedTable, schema: pa.Schema) -> frozenset[str]:
+    return frozenset((*table.config.record_keys, RECORD_KEY)) & frozenset(schema.names)
+
+
+def _key_rows(
+    table: PinnedTable, schema: pa.Schema, skipping: FilePruner, rows: RowFilter | None, told: Mapping[str, PathValue]
+) -> KeyRows | None:
+    """What a condition says of record keys; paths may tell other values of a column than files have."""
+    if rows is None or not rows.anyof:
+        return None
+    condition = key_condition(rows, schema, _key_columns(table, schema) - set(told) - skipping.conditions.hidden)
+    if condition is None:
+        return None
+    keys = skipping.keys.named()
+    return KeyRows(condition, None if keys is None else tuple(keys.to_pylist()))
 
 
 def _history(table: PinnedTable, found: TableSchema | None) -> SchemaHistory | None:

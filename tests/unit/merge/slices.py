@@ -129,7 +129,7 @@ class Slice:
         hidden = replaced_rows(context, self.slice).tolist()
         assert hidden == sorted(set(hidden))
         if self.base_path is not None:
-            base = list(read_slice(context, replace(self.slice, log_paths=())))
+            base = list(read_slice(replace(context, key_rows=None), replace(self.slice, log_paths=())))
             rows = [row for batch in base for row in batch.to_pylist()]
         kept = [row for i, row in enumerate(rows) if i not in set(hidden)]
         changed = [row for batch in changed_rows(context, self.slice) for row in batch.to_pylist()]

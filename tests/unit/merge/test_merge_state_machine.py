@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
+import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pyhudi.config.enums import PartialUpdateMode
+from pyhudi.merge.base_file_reader import Condition
 from pyhudi.merge.file_group_reader import SliceContext
+from pyhudi.merge.key_rows import KeyRows
 from pyhudi.merge.logs.valid_log_blocks import BlockView, Committed
 from pyhudi.merge.modes.merge_rules import MergeRules
+from pyhudi.schema.meta_fields import RECORD_KEY
 from tests.properties import examples
 from tests.unit.merge.model import ModelRules, Version, fold, merge_base
 from tests.unit.merge.slices import SCHEMA, Slice, at
@@ -127,6 +132,22 @@ class FileGroup(RuleBasedStateMachine):
         for changes in ({}, {"use_positions": False}):
             in_halves = self.slice.overlaid(self.context(), **changes)
             assert sorted(in_halves, key=str) == sorted(rows, key=str), changes
+
+    @invariant()
+    def reads_some_keys(self) -> None:
+        """The records of some keys, without the versions of others being merged."""
+        expected = self.expected()
+        keys = (*sorted(expected)[::2], "k9")
+        by_id = Condition(pc.field("id").isin(pa.array(keys)), ("id",))
+        by_key = Condition(pc.field(RECORD_KEY).isin(pa.array(keys)), (RECORD_KEY,))
+        for key_rows in (KeyRows(by_id), KeyRows(by_id, keys), KeyRows(by_key, keys)):
+            for read in (self.slice.read, self.slice.overlaid):
+                rows = read(self.context(), key_rows=key_rows)
+                found = [row for row in rows if row[RECORD_KEY] in keys]
+                assert {row[RECORD_KEY]: {c: row[c] for c in "oab"} for row in found} == {
+                    key: row for key, row in expected.items() if key in keys
+                }, key_rows
+                assert len({row[RECORD_KEY] for row in found}) == len(found)
 
     def expected(self) -> dict[str, dict[str, Any]]:
         found = {}

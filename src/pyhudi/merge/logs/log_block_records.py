@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from pyhudi.config.enums import InvalidText
 from pyhudi.errors import FormatError
-from pyhudi.format.log import NATURAL_COLUMN, BlockType, LogBlock, decode_deletes, decode_records
+from pyhudi.format.log import NATURAL_COLUMN, BlockType, LogBlock, decode_deletes, decode_matching, decode_records
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.record_key_text import record_keys
+from pyhudi.merge.key_rows import KeyRows
 from pyhudi.merge.logs.merged_log_records import LogRecordVersions
+from pyhudi.merge.logs.wanted_records import WantedRecords
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
 from pyhudi.merge.modes.record_versions import RecordVersions, as_nullable_fields
@@ -33,7 +36,8 @@ class Layout:
 
     ``table``: the table's columns; ``kept``: those that versions keep. ``deletes`` marks records that are deletes,
     ``keys`` makes the keys that records do not have (None: they do), ``by_position``: versions are told apart by the
-    row of the base file that the block gives for them.
+    row of the base file that the block gives for them. ``key_rows``: the records of which versions are wanted (None:
+    all of them).
     """
 
     table: pa.Schema
@@ -42,6 +46,7 @@ class Layout:
     deletes: DeleteMarker
     keys: KeySpec | None = None
     by_position: bool = False
+    key_rows: KeyRows | None = None
 
     def ordering(self) -> pa.Schema:
         """The ordering fields with the types that the table has for them."""
@@ -74,14 +79,24 @@ def read_blocks(
         PositionsError: a block's positions do not fit its records.
     """
     ordering, read = layout.ordering(), layout.read()
+    wanted = None
+    if layout.key_rows is not None and not layout.by_position:
+        wanted = WantedRecords.of(layout.key_rows, layout.table, stored_keys=layout.keys is None)
     for block in blocks:
+        if wanted is not None and not wanted.may_be_in(block):
+            continue
         positions = block.positions() if layout.by_position else None
         if block.type is BlockType.DELETE:
             _add_deletes(block, layout, ordering, positions, versions)
+            continue
+        there = names(block.instant or "")
+        columns = list(file_columns(read, there))
+        if wanted is None:
+            table = decode_records(block, columns=columns, invalid_text=invalid_text)
         else:
-            there = names(block.instant or "")
-            table = decode_records(block, columns=list(file_columns(read, there)), invalid_text=invalid_text)
-            _add_records(block, table, layout, read, there, positions, versions)
+            probe, matches = list(wanted.columns(there)), partial(wanted.numbers, there)
+            table = decode_matching(block, matches, probe, columns=columns, invalid_text=invalid_text)
+        _add_records(block, table, layout, read, there, positions, versions)
 
 
 def _add_deletes(

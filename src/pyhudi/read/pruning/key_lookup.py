@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import FormatError, QueryError, RecordKeyError, UnsupportedTableError
+from pyhudi.errors import ConfigError, FormatError, QueryError, RecordKeyError, UnsupportedTableError
 from pyhudi.format.bloom_filter import BloomFilter
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.keygen.record_key_text import record_keys
@@ -82,7 +82,7 @@ def _keys_of_group(group: tuple[Term, ...], schema: pa.Schema, config: TableConf
             columns.append(pa.array([value.as_py() for value in values], kind))
         batch = pa.RecordBatch.from_arrays(columns, names=list(spec.record_fields))
         made: list[str] = [key for form in _forms(spec) for key in record_keys(batch, form).to_pylist()]
-    except (QueryError, RecordKeyError, UnsupportedTableError, KeyError, pa.ArrowInvalid):
+    except (ConfigError, QueryError, RecordKeyError, UnsupportedTableError, KeyError, pa.ArrowInvalid):
         return None
     return made
 

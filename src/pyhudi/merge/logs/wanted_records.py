@@ -1,0 +1,77 @@
+"""Which records of a log block are wanted, decided on their keys alone."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.log import BlockType, LogBlock
+from pyhudi.merge.key_rows import KeyRows
+from pyhudi.schema.column_names import FileNames, file_columns, with_table_names
+from pyhudi.schema.meta_fields import RECORD_KEY
+from pyhudi.schema.schema_evolution import conform
+
+_MOST_SEARCHED = 16
+"""Keys up to which the bytes of a block are searched for each: a search takes as long as decoding a few records."""
+_NUMBER = "_pyhudi_number"
+_VERSION = struct.Struct(">i")
+_AVRO_DELETES = 3
+"""Content version of delete blocks in Avro, in which text is stored as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRecords:
+    """Records of log blocks that are wanted.
+
+    Attributes:
+        rows: Which they are.
+        schema: The columns that tell.
+        stored_keys: Whether records hold their keys, and ``rows`` names them: nothing else is looked at then.
+    """
+
+    rows: KeyRows
+    schema: pa.Schema
+    stored_keys: bool
+
+    @classmethod
+    def of(cls, rows: KeyRows, table: pa.Schema, *, stored_keys: bool) -> WantedRecords:
+        """Return those of a table with these columns."""
+        by_key = stored_keys and rows.keys is not None
+        names = (RECORD_KEY,) if by_key else rows.columns
+        return cls(rows, pa.schema([table.field(name) for name in names]), by_key)
+
+    def columns(self, names: FileNames) -> dict[str, str]:
+        """Return the columns that tell, by their names in a block."""
+        return file_columns(self.schema, names)
+
+    def may_be_in(self, block: LogBlock) -> bool:
+        """Return False if a block certainly has none of the records: its bytes have none of their keys."""
+        keys = self.rows.keys
+        if not self.stored_keys or keys is None or len(keys) > _MOST_SEARCHED:
+            return True
+        if block.type not in (BlockType.AVRO_DATA, BlockType.DELETE):
+            return True
+        content = bytes(block.content())
+        if block.type is BlockType.DELETE and content[: _VERSION.size] != _VERSION.pack(_AVRO_DELETES):
+            return True
+        return any(key.encode() in content for key in keys)
+
+    def numbers(self, names: FileNames, stored: pa.Table) -> pa.Array | None:
+        """Return the numbers of the records that are wanted, ascending; None: all of them, as the block lacks columns
+        that tell, as blocks of partial updates may."""
+        inside = self.columns(names)
+        if len(stored.column_names) < len(self.schema):
+            return None
+        batch = stored.combine_chunks().to_batches()
+        if not batch:
+            return pa.array([], pa.int64())
+        rows = conform(with_table_names(batch[0], inside, names), self.schema)
+        numbers = pa.array(np.arange(rows.num_rows))
+        if self.stored_keys:
+            return numbers.filter(pc.is_in(rows.column(0), value_set=self.rows.key_array()))
+        found = rows.append_column(_NUMBER, numbers).filter(self.rows.condition.expression)
+        return found.column(_NUMBER)

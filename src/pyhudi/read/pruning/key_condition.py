@@ -1,0 +1,40 @@
+"""The condition that a filter puts on record keys, by which versions of records are left out before they are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+
+import pyarrow as pa
+
+from pyhudi.merge.base_file_reader import Condition
+from pyhudi.read.filters.row_filter import RowFilter
+from pyhudi.read.filters.terms import Term
+from pyhudi.read.schema.column_paths import resolve_column
+
+
+def key_condition(rows: RowFilter, schema: pa.Schema, keys: Collection[str]) -> Condition | None:
+    """Return what all rows of a filter meet on some columns; None if nothing.
+
+    Args:
+        rows: A filter of terms.
+        schema: The columns of the table.
+        keys: Columns on which all versions of a record agree. A version that lacks them, as of partial updates, has
+            nulls there, so that terms which are true of null say nothing.
+    """
+    groups = []
+    for group in rows.anyof:
+        mine = tuple(term for term in group if _is_of(term, schema, keys))
+        if not mine:
+            return None
+        groups.append(mine)
+    found = RowFilter(anyof=tuple(groups)).on(schema)
+    if not groups or not found.is_for_row_groups(schema):
+        return None
+    return Condition(found.arrow(schema), tuple(found.columns(schema)))
+
+
+def _is_of(term: Term, schema: pa.Schema, keys: Collection[str]) -> bool:
+    if term.value is None or not isinstance(term.value, Hashable):
+        return False
+    steps = resolve_column(term.column, schema)
+    return len(steps) == 1 and steps[0] in keys
