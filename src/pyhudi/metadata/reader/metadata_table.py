@@ -18,7 +18,7 @@ from pyhudi.format.avro.columnar_decoder import Wanted
 from pyhudi.format.hfile.hfile_reader import ENTRY_SCHEMA
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
 from pyhudi.metadata.file_groups.hfile_sources import CACHE, DeleteSource, HFileSource, slice_sources
-from pyhudi.metadata.metadata_layout import FILES
+from pyhudi.metadata.metadata_layout import COLUMN_STATS, FILES, PARTITION_STATS
 from pyhudi.metadata.reader.inflight_partitions import inflight_partitions
 from pyhudi.metadata.reader.metadata_slices import block_view, current_slices
 from pyhudi.metadata.reader.metadata_timeline import MetadataTimeline, open_timeline
@@ -36,7 +36,9 @@ KEY = "key"
 LOOKS = 3
 """Number of attempts at loading a table that others write at the same time, before it is not used."""
 _KEPT_KEYS = 64
-"""Number of the table's partitions up to which lookup results are kept for the next plan."""
+"""Number of keys up to which lookup results are kept for the next plan."""
+_KEPT_BYTES = 8 * 1024 * 1024
+"""Bytes of such results: more would drive out blocks of files."""
 Payloads = Iterable[str] | Mapping[str, Wanted]
 _Read = Callable[[HFileSource], pa.Table]
 
@@ -108,7 +110,11 @@ class MetadataTable:
 
     def scan(self, partition: str, payloads: Payloads = PAYLOADS) -> pa.Table:
         """Return all records of a partition."""
-        return self.scan_groups(self.groups(partition).to_pylist(), payloads)
+        groups = self.groups(partition).to_pylist()
+        payloads = payloads if isinstance(payloads, Mapping) else tuple(payloads)
+        if partition != FILES:
+            return self.scan_groups(groups, payloads)
+        return self._kept(groups, ("scan",), payloads, lambda: self.scan_groups(groups, payloads))
 
     def scan_groups(self, groups: list[dict[str, Any]], payloads: Payloads = PAYLOADS) -> pa.Table:
         """Return all records of file groups (rows of `groups`)."""
@@ -129,38 +135,44 @@ class MetadataTable:
         groups = [g for g in self.groups(partition).to_pylist() if g["file_id"].startswith(prefix)]
         if not groups or not len(wanted):
             return self._nothing(payloads)
-        if partition == FILES and self.config.version >= 8 and len(wanted) <= _KEPT_KEYS:
-            return self._kept(groups, wanted, payloads)
-        return self._lookup(groups, wanted, self._numbers(partition, wanted, len(groups)), payloads)
+        payloads = payloads if isinstance(payloads, Mapping) else tuple(payloads)
 
-    def _kept(self, groups: list[dict[str, Any]], wanted: pa.Array, payloads: Payloads) -> pa.Table:
-        """The records of a few keys, kept with the files that they were found in, which do not change: every plan asks
-        for the same lists."""
+        def look_up() -> pa.Table:
+            return self._lookup(groups, wanted, self._numbers(partition, wanted, len(groups)), payloads)
+
+        kept = partition in (FILES, PARTITION_STATS) and len(wanted) <= _KEPT_KEYS
+        return self._kept(groups, ("keys", *wanted.to_pylist()), payloads, look_up) if kept else look_up()
+
+    def _kept(
+        self, groups: list[dict[str, Any]], asked: tuple[str, ...], payloads: Payloads, look_up: Callable[[], pa.Table]
+    ) -> pa.Table:
+        """The records that are ``asked`` for, kept with the files that they were found in, which do not change: every
+        plan asks for the same lists of files, and plans of similar queries for the statistics of the same columns."""
+        if self.config.version < 8:  # which blocks of files count depends on more than the files
+            return look_up()
         paths = ((*(g["log_paths"] or ()), g["base_path"]) for g in groups)
         sizes = ((*(g["log_sizes"] or ()), g["base_size"]) for g in groups)
-        asked = payloads if isinstance(payloads, Mapping) else tuple(payloads)
-        name = (
-            self.storage.root,
-            self.config.version,
-            tuple(paths),
-            tuple(sizes),
-            tuple(wanted.to_pylist()),
-            frozen(asked),
-        )
+        name = (self.storage.root, self.config.version, tuple(paths), tuple(sizes), asked, frozen(payloads))
 
-        def make() -> tuple[pa.Table, int]:
-            found = self._lookup(groups, wanted, self._numbers(FILES, wanted, len(groups)), asked)
-            return found, found.nbytes
-
-        table: pa.Table = CACHE.get(name, make)
+        table: pa.Table | None = CACHE.find(name)
+        if table is None:
+            table = look_up()
+            if table.nbytes <= _KEPT_BYTES:
+                CACHE.put(name, table, table.nbytes)
         return table
 
     def prefixes(self, partition: str, prefixes: pa.Array | Iterable[str], payloads: Payloads = PAYLOADS) -> pa.Table:
         """The records whose keys begin with any of these texts, in all file groups of the partition."""
         every = self.groups(partition).to_pylist()
-        return self._with_prefixes(
-            every, prefixes.to_pylist() if isinstance(prefixes, pa.Array) else prefixes, payloads
-        )
+        wanted = prefixes.to_pylist() if isinstance(prefixes, pa.Array) else list(prefixes)
+        payloads = payloads if isinstance(payloads, Mapping) else tuple(payloads)
+
+        def look_up() -> pa.Table:
+            return self._with_prefixes(every, wanted, payloads)
+
+        if partition != COLUMN_STATS or len(wanted) > _KEPT_KEYS:
+            return look_up()
+        return self._kept(every, ("prefixes", *wanted), payloads, look_up)
 
     def secondary_lookup(self, partition: str, prefixes: pa.Array, payloads: Payloads = PAYLOADS) -> pa.Table:
         """The records of a secondary index whose keys begin with these texts: whole values, each with its ``$``."""
