@@ -37,7 +37,7 @@ from pyhudi.spark.execution.driver_frames import union
 from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.base_files.base_file_scan import read_engine, read_natively
 from pyhudi.spark.read.change_frame import change_frame
-from pyhudi.spark.read.merge_on_read.merged_slices import merged_rows
+from pyhudi.spark.read.merge_on_read.merged_slices import is_key_lookup, merged_rows
 from pyhudi.spark.read.merge_on_read.single_scan import single_scan
 from pyhudi.spark.read.pruning.frame_pruning import FrameOrigin, remember_origin, remember_read
 from pyhudi.spark.read.pruning.overridden_functions import overridden_in_filter
@@ -86,7 +86,12 @@ def read(
     # Spark Connect tells only when rows are fetched that a column is not there.
     if rows is not None or is_connect(spark):
         return found
-    return remember_origin(found, FrameOrigin(plan.schema, plan.tasks.num_rows, planned))
+
+    def made(again: ScanPlan) -> DataFrame:
+        return dataframe(spark, table, replace(again, filter=None), settings)
+
+    merged = None if plan.merging is None else found
+    return remember_origin(found, FrameOrigin(plan.schema, plan.tasks.num_rows, planned, made, merged))
 
 
 def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None) -> DataFrame:
@@ -103,6 +108,8 @@ def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings:
         return _from_base_files(spark, table, plan, settings)
     if plan.filter is not None and read_engine(settings) is not ReadEngine.ARROW:
         filter_column(plan.filter, plan.schema)  # the same filters are accepted with logs and without
+    if is_key_lookup(plan) and read_engine(settings) is not ReadEngine.SPARK:
+        return union(_merged(spark, table, plan, settings))
     found = single_scan(spark, table, plan, settings)
     if found is not None:
         return _selected(_with_conditions(found, plan), plan)

@@ -5,9 +5,13 @@ without the partitions and files that cannot meet the condition, and Spark is to
 by its hidden column ``_metadata``: it does not open the others. The DataFrame keeps its columns, so that those of the
 DataFrame before (``df.where(…).select(df.id)``) mean the same, and Spark applies the condition itself as ever.
 
-What the condition implies is found out by `pyhudi.read.filters.sql_predicate`; where nothing is, or the rows do not
-come from files that Spark reads itself (log files), or too many files are left to name them, the filter is Spark's
-alone.
+Rows of log files come from no file that Spark reads. Of a DataFrame with such rows another one is made that reads what
+the plan says, and put in the place of the first: as a union of the first, of which a condition that is never true
+leaves nothing, with the other. The columns of a union are those of its first part, and Spark's optimizer drops a part
+without rows before anything of it is read.
+
+What the condition implies is found out by `pyhudi.read.filters.sql_predicate`; where nothing is, or too many files are
+left to name them, the filter is Spark's alone.
 """
 
 from __future__ import annotations
@@ -17,7 +21,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -26,6 +29,7 @@ from pyhudi.format.file_names import split_paths
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.sql_predicate import implied_predicate
 from pyhudi.read.scan_plan import ScanPlan
+from pyhudi.spark.keys.key_text import quoted_name
 from pyhudi.spark.read.pruning.column_text import condition_text
 
 _ORIGIN, _READ = "_pyhudi_origin", "_pyhudi_read"
@@ -42,12 +46,18 @@ class FrameOrigin:
         schema: Columns of the table.
         files: Number of files that the DataFrame reads.
         plan: Plans the query of the DataFrame, of the table as it was when it was loaded, with a filter.
-        known: What is known of the conditions that its rows meet by now, as SQL.
+        read: Makes a DataFrame of such a plan, without its filter.
+        merged: The DataFrame that was loaded, if it has rows of log files.
+        conditions: The conditions that its rows meet by now.
+        known: What is known of them as SQL.
     """
 
     schema: pa.Schema
     files: int
     plan: Callable[[RowFilter], ScanPlan]
+    read: Callable[[ScanPlan], DataFrame]
+    merged: DataFrame | None = None
+    conditions: tuple[Any, ...] = ()
     known: tuple[str, ...] = ()
 
 
@@ -103,8 +113,9 @@ def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, conditio
     """
     origin: FrameOrigin | None = frame.__dict__.get(_ORIGIN)
     found = original(frame, condition)
-    if origin is None:
+    if origin is None or (origin.merged is not None and frame.is_cached):
         return found
+    origin = replace(origin, conditions=(*origin.conditions, condition))
     text = condition if isinstance(condition, str) else condition_text(condition, origin.schema)
     if text is None or implied_predicate(text, origin.schema) is None:
         return remember_origin(found, origin)
@@ -114,12 +125,30 @@ def filter_pruned(original: Callable[..., DataFrame], frame: DataFrame, conditio
 
 def _of_files(original: Callable[..., DataFrame], frame: DataFrame, origin: FrameOrigin) -> DataFrame:
     """The DataFrame without the files that cannot have rows of what is known."""
-    tasks = origin.plan(RowFilter(sql=" AND ".join(f"({one})" for one in origin.known))).tasks
-    has_logs = pc.any(pc.greater(pc.list_value_length(tasks["log_paths"]), 0)).as_py()
-    if has_logs or not tasks.num_rows < origin.files or tasks.num_rows > MOST_NAMES or _HIDDEN in frame.columns:
+    plan = origin.plan(RowFilter(sql=" AND ".join(f"({one})" for one in origin.known)))
+    tasks = plan.tasks
+    if origin.merged is not None:
+        by_key = plan.merging is not None and plan.merging.key_rows is not None
+        if origin.merged.is_cached or (not by_key and tasks.num_rows == origin.files):
+            return frame
+        return _read_instead(original, frame, origin.merged, origin.read(plan), origin.conditions)
+    if not tasks.num_rows < origin.files or tasks.num_rows > MOST_NAMES or _HIDDEN in frame.columns:
         return frame
     names = split_paths(tasks["base_path"])[1].to_pylist()
     try:
         return original(frame, sf.col(f"{_HIDDEN}.file_name").isin(*names) if names else sf.lit(False))
     except AnalysisException:  # the rows are not of files alone
         return frame
+
+
+def _read_instead(
+    original: Callable[..., DataFrame], frame: DataFrame, loaded: DataFrame, rows: DataFrame, conditions: Sequence[Any]
+) -> DataFrame:
+    """The DataFrame, which is the ``loaded`` one with conditions and maybe less columns, made of other ``rows``."""
+    if rows.schema != loaded.schema:  # the columns of the union would be new ones
+        return frame
+    found = original(loaded, sf.lit(False)).union(rows)
+    for condition in conditions:
+        found = original(found, condition)
+    names = frame.columns
+    return found if names == loaded.columns else found.select(*map(quoted_name, names))
