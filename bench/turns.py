@@ -36,7 +36,7 @@ def main() -> None:
 
 def _run(folder: Path, data: Dataset, stops: list[int], repeat: int) -> None:
     engines: dict[str, Engine] = {"plain": Parquet(folder), "ours": Ours(folder), "iceberg": Iceberg(folder)}
-    spark = _session(engines["iceberg"])
+    spark = session(engines["iceberg"])
     for name, engine in engines.items():
         engine.spark = spark
         engine.bulk_insert(spark.read.parquet(str(data.lineitem)), folder / "db" / name, merge_on_read=True)
@@ -51,7 +51,7 @@ def _run(folder: Path, data: Dataset, stops: list[int], repeat: int) -> None:
     spark.stop()
 
 
-def _session(iceberg: Engine) -> SparkSession:
+def session(iceberg: Engine) -> SparkSession:
     """One session that reads all of them."""
     builder = SparkSession.builder
     for key, value in settings(iceberg, os.environ.get("BENCH_MEMORY", "6g")).items():

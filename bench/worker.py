@@ -119,14 +119,14 @@ def _reads(engine: Engine, data: Dataset, table: Path, repeat: int, reporter: Re
 
     def point(keys: tuple[int, int]) -> list[list[str]]:
         order, line = keys
-        return _shown(engine.read(table).where((col("l_orderkey") == order) & (col("l_linenumber") == line)))
+        return shown(engine.read(table).where((col("l_orderkey") == order) & (col("l_linenumber") == line)))
 
     reporter.measure_reads("scan", repeat, scan)
     reporter.measure_reads("partition", repeat, year)
     reporter.measure_reads("point", repeat, point, data.lookups)
 
 
-def _shown(found: DataFrame) -> list[list[str]]:
+def shown(found: DataFrame) -> list[list[str]]:
     return sorted([str(cell) for cell in row] for row in found.select(*POINT).collect())
 
 
@@ -214,7 +214,7 @@ def _record_upserts(engine: Engine, data: Dataset, table: Path, folder: Path, re
     _upserts(engine, data, indexed, folder, repeat, reporter, SHARES, "record_")
 
     def point(keys: tuple[int, int]) -> list[list[str]]:
-        return _shown(engine.find(indexed, *keys))
+        return shown(engine.find(indexed, *keys))
 
     def alone(keys: tuple[int, int]) -> list[list[str]] | None:
         return engine.find_alone(indexed, *keys)
