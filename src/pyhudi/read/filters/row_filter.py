@@ -138,6 +138,18 @@ class RowFilter:
         groups = implied_predicate(self.sql, schema)
         return None if groups is None else RowFilter(anyof=groups)
 
+    def for_rows(self, schema: pa.Schema) -> RowFilter | None:
+        """Return the condition implied for every row of the filter, in a form by which rows can be left out before
+        Spark evaluates the filter; None: nothing is implied.
+
+        Comparisons of SQL with floating-point columns are not part of it: Spark compares short floats as long ones.
+        """
+        implied = self.for_pruning(schema)
+        if self.sql is None or implied is None:
+            return implied
+        groups = tuple(tuple(t for t in group if not _is_floating(t, schema)) for group in implied.anyof)
+        return RowFilter(anyof=groups) if groups and all(groups) else None
+
     def columns(self, schema: pa.Schema) -> list[str]:
         """Top-level columns of the schema that the filter needs (for a pyarrow expression: all it may need)."""
         if self.expression is not None:
@@ -154,6 +166,10 @@ class RowFilter:
         return " or ".join(
             "(" + " and ".join(f"{t.column} {t.op} {t.value!r}" for t in group) + ")" for group in self.anyof
         )
+
+
+def _is_floating(term: Term, schema: pa.Schema) -> bool:
+    return pa.types.is_floating(type_of(resolve_column(term.column, schema), schema))
 
 
 def _term(value: Any) -> Term:

@@ -6,10 +6,11 @@ from collections.abc import Collection, Hashable
 
 import pyarrow as pa
 
+from pyhudi.errors import QueryError
 from pyhudi.merge.base_file_reader import Condition
 from pyhudi.read.filters.row_filter import RowFilter
 from pyhudi.read.filters.terms import Term
-from pyhudi.read.schema.column_paths import resolve_column
+from pyhudi.read.schema.column_paths import resolve_column, type_of
 
 
 def key_condition(rows: RowFilter, schema: pa.Schema, keys: Collection[str]) -> Condition | None:
@@ -27,14 +28,19 @@ def key_condition(rows: RowFilter, schema: pa.Schema, keys: Collection[str]) -> 
         if not mine:
             return None
         groups.append(mine)
-    found = RowFilter(anyof=tuple(groups)).on(schema)
-    if not groups or not found.is_for_row_groups(schema):
+    if not groups:
         return None
-    return Condition(found.arrow(schema), tuple(found.columns(schema)))
+    try:
+        found = RowFilter(anyof=tuple(groups)).on(schema)
+        expression = found.arrow(schema)
+    except QueryError:  # a value of another type: who evaluates the filter says so
+        return None
+    return Condition(expression, tuple(found.columns(schema)))
 
 
 def _is_of(term: Term, schema: pa.Schema, keys: Collection[str]) -> bool:
     if term.value is None or not isinstance(term.value, Hashable):
         return False
     steps = resolve_column(term.column, schema)
-    return len(steps) == 1 and steps[0] in keys
+    # numbers of floating point are compared in another precision by whoever evaluates SQL
+    return len(steps) == 1 and steps[0] in keys and not pa.types.is_floating(type_of(steps, schema))

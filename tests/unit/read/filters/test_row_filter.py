@@ -279,3 +279,20 @@ def test_times_are_compared_in_the_zone_asked_for(op, value, zone, form):
         kept = table.append_column("row", pa.array(range(len(rows)))).filter(found.arrow(table.schema))
         assert kept["row"].to_pylist() == meant, (column, str(found))
         assert found.on(table.schema, LOCAL[1]) == found, "once it is said, no other zone changes it"
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("i = 5 AND f > 0.1 AND length(s) > 2", (Term("i", "=", 5),)),
+        ("s LIKE 'a%'", (Term("s", ">=", "a"), Term("s", "<", "b"))),
+        ("f > 0.1", None),
+        ("i = 5 OR f > 0.1", None),
+        ("upper(s) = 'A'", None),
+    ],
+)
+def test_rows_that_sql_leaves_out_beforehand(sql, expected):
+    """A short float that is greater than 0.1 to Spark, as it is a long one there, is 0.1 here."""
+    schema = pa.schema([("i", pa.int32()), ("f", pa.float32()), ("s", pa.string())])
+    found = RowFilter(sql=sql).for_rows(schema)
+    assert found == (None if expected is None else RowFilter(anyof=(expected,)))

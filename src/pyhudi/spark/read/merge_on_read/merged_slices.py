@@ -46,7 +46,7 @@ def merged_rows(
     assert context is not None
     in_sql = plan.query.sql_filters or (plan.filter is not None and plan.filter.sql is not None)
     if in_sql:  # which may name any column; what follows from it leaves out rows before they go to Spark
-        implied = None if plan.filter is None else plan.filter.for_pruning(plan.schema)
+        implied = None if plan.filter is None else plan.filter.for_rows(plan.schema)
         plan = replace(plan, filter=implied, columns=tuple(plan.schema.names))
     if is_key_lookup(plan):
         reader = MergedReader.of(plan, context)
