@@ -124,7 +124,7 @@ def test_what_is_left_out(active: SparkSession, path: str) -> None:
     assert found.count("MapInArrow") == 1
     plan = HudiTable.for_path(path).scan("id = 'k005'").plan()
     assert plan.tasks.num_rows == 1
-    assert plan.merging.key_rows.keys == ("k005",)
+    assert plan.key_rows.keys == ("k005",)
     assert HudiTable.for_path(path).scan("ts = 99").plan().tasks.num_rows == 2
 
 

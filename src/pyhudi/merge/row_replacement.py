@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyhudi.format.base_file.parquet import row_count
 from pyhudi.format.log import count_records
 from pyhudi.merge.base_file_merge import merge_base
-from pyhudi.merge.base_file_reader import read_base
+from pyhudi.merge.base_file_reader import Condition, read_base
 from pyhudi.merge.batch_sizes import BATCH_ROWS
 from pyhudi.merge.file_group_reader import (
     MAX_BATCH_ROWS,
@@ -140,9 +140,10 @@ class _Overlay:
         self.compares = self.whole and bool(rules.ordering_fields)
         self.named_by_positions = state.positions is not None and self.whole and not self.compares
 
-    def touched(self) -> Iterator[tuple[int, pa.RecordBatch, Index, Index, Mask]]:
+    def touched(self, condition: Condition | None = None) -> Iterator[tuple[int, pa.RecordBatch, Index, Index, Mask]]:
         """For each part of the base file: where it starts, its rows, which of them have versions in the logs, the
-        numbers of their records, and which of these versions win."""
+        numbers of their records, and which of these versions win. With a ``condition`` only rows that meet it are
+        read and counted."""
         path, context, state = self._slice.base_path, self._context, self._state
         if path is None or self.named_by_positions:
             return
@@ -150,7 +151,6 @@ class _Overlay:
         start = 0
         size = min(max(len(state), BATCH_ROWS), MAX_BATCH_ROWS)
         width = 0.0 if self.whole else self._reader.width(state)
-        condition = None if context.key_rows is None else context.key_rows.condition
         for base in read_base(
             context.storage,
             path,

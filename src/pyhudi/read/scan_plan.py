@@ -19,6 +19,7 @@ from pyhudi.table.bootstrap.bootstrap_index import METADATA_BOOTSTRAP
 
 if TYPE_CHECKING:
     from pyhudi.merge.file_group_reader import SliceContext
+    from pyhudi.merge.key_rows import KeyRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class ScanPlan:
     path: files do not hold them, or the query wants it so. ``renamed``: base instants whose files have other names for
     some columns (see :mod:`pyhudi.schema.column_names`). ``files_from``: where the names of the files come from.
     ``skipped``: what each index left out, or why it did not. ``merging``: how slices with log files are merged (None:
-    there are none). ``keys``: columns that are the same in all versions of a record. ``invalid_text``: what becomes of
+    there are none). ``keys``: columns that are the same in all versions of a record. ``key_rows``: the records that a
+    filter asks for, as far as it names keys (of slices with log files; None: any). ``invalid_text``: what becomes of
     text that is not UTF-8.
     """
 
@@ -53,6 +55,7 @@ class ScanPlan:
     skipped: tuple[str, ...] = ()
     merging: SliceContext | None = None
     keys: frozenset[str] = frozenset()
+    key_rows: KeyRows | None = None
     told: Mapping[str, PathValue] = field(default_factory=dict)
     invalid_text: InvalidText = InvalidText.FAIL
 

@@ -120,7 +120,6 @@ def plan_scan(
             commit_times=selection.commit_times,
             latest=selection.latest,
             names=names,
-            key_rows=_key_rows(table, schema, skipping, pruning, told),
             opts=opts,
         )
         if has_logs
@@ -128,6 +127,7 @@ def plan_scan(
         told=told,
         invalid_text=(opts or Options.parse({})).get_typed(options.READ_INVALID_TEXT),
         keys=_key_columns(table, schema),
+        key_rows=_key_rows(table, schema, skipping, pruning, told) if has_logs else None,
     )
 
 

@@ -12,7 +12,6 @@ from pyhudi.config import Options, options
 from pyhudi.keygen.key_spec import KeySpec
 from pyhudi.merge.base_file_reader import Condition
 from pyhudi.merge.file_group_reader import FileSlice, SliceContext, read_slice
-from pyhudi.merge.key_rows import KeyRows
 from pyhudi.merge.logs.valid_log_blocks import BlockView, Committed
 from pyhudi.merge.modes.delete_marker import DeleteMarker
 from pyhudi.merge.modes.merge_rules import MergeRules
@@ -56,14 +55,13 @@ def slice_context(
     commit_times: CommitTimes | None = None,
     latest: str | None = None,
     names: ColumnNamesByInstant | None = None,
-    key_rows: KeyRows | None = None,
     opts: Options | None = None,
 ) -> SliceContext:
     """Return the settings by which slices of a table are merged; the result's columns are all of ``schema``.
 
     ``commit_times``: an incremental query, in which only base rows and log blocks of those instants take part;
     ``latest``: the requested time up to which log blocks count. ``names``: those of columns in older files
-    (`column_names`; None: the same in all files). ``key_rows``: the records that take part.
+    (`column_names`; None: the same in all files).
 
     Raises:
         UnsupportedTableError: the table merges by a merger that is not registered.
@@ -80,7 +78,6 @@ def slice_context(
         view=replace(block_view(table), latest=latest, within=commit_times),
         constant_columns=path_columns,
         base_rows=None if commit_times is None else Condition(commit_times.arrow(), (COMMIT_TIME,)),
-        key_rows=key_rows,
         keys=None if config.populate_meta_fields else KeySpec.from_config(config, opts),
         names_at=names,
         use_positions=opts.get_typed(options.MERGE_USE_RECORD_POSITIONS),
@@ -105,7 +102,7 @@ class MergedReader:
         more = plan.filter.columns(plan.schema) if plan.filter is not None else []
         if plan.commit_times is not None:
             more = [*more, COMMIT_TIME]
-        context = replace(context, columns=tuple(dict.fromkeys((*plan.columns, *more))))
+        context = replace(context, columns=tuple(dict.fromkeys((*plan.columns, *more))), key_rows=plan.key_rows)
         of_keys = plan.filter is not None and set(plan.filter.columns(plan.schema)) <= plan.keys
         if plan.filter is not None and plan.filter.expression is not None and of_keys:
             # all versions of a record agree on it, so base rows that fail need not be merged to be left out

@@ -28,8 +28,8 @@ def is_key_lookup(plan: ScanPlan) -> bool:
     Tasks of ours look them up: they know bloom filters of base files and find keys in logs, and one job does it all,
     where otherwise one would have to find the rows that logs replace first.
     """
-    rows = None if plan.merging is None else plan.merging.key_rows
-    return rows is not None and rows.keys is not None and len(rows.keys) <= MOST_KEYS
+    rows = plan.key_rows
+    return plan.merging is not None and rows is not None and rows.keys is not None and len(rows.keys) <= MOST_KEYS
 
 
 def merged_rows(

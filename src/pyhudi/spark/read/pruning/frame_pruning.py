@@ -128,8 +128,7 @@ def _of_files(original: Callable[..., DataFrame], frame: DataFrame, origin: Fram
     plan = origin.plan(RowFilter(sql=" AND ".join(f"({one})" for one in origin.known)))
     tasks = plan.tasks
     if origin.merged is not None:
-        by_key = plan.merging is not None and plan.merging.key_rows is not None
-        if origin.merged.is_cached or (not by_key and tasks.num_rows == origin.files):
+        if origin.merged.is_cached or (plan.key_rows is None and tasks.num_rows == origin.files):
             return frame
         return _read_instead(original, frame, origin.merged, origin.read(plan), origin.conditions)
     if not tasks.num_rows < origin.files or tasks.num_rows > MOST_NAMES or _HIDDEN in frame.columns:
