@@ -7,7 +7,7 @@ run the same one. Its tasks are an Arrow table, one row per file slice.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -127,7 +127,7 @@ def plan_scan(
         told=told,
         invalid_text=(opts or Options.parse({})).get_typed(options.READ_INVALID_TEXT),
         keys=_key_columns(table, schema),
-        key_rows=_key_rows(table, schema, skipping, pruning, told) if has_logs else None,
+        key_rows=_key_rows(table, schema, skipping, pruning, {*told, *path_columns}) if has_logs else None,
     )
 
 
@@ -136,15 +136,15 @@ def _key_columns(table: PinnedTable, schema: pa.Schema) -> frozenset[str]:
 
 
 def _key_rows(
-    table: PinnedTable, schema: pa.Schema, skipping: FilePruner, rows: RowFilter | None, told: Mapping[str, PathValue]
+    table: PinnedTable, schema: pa.Schema, skipping: FilePruner, rows: RowFilter | None, by_path: Collection[str]
 ) -> KeyRows | None:
-    """What a condition says of record keys; paths may tell other values of a column than files have."""
+    """What a condition says of record keys; files may have other values of columns than paths tell (``by_path``)."""
     if rows is None or not rows.anyof:
         return None
-    condition = key_condition(rows, schema, _key_columns(table, schema) - set(told) - skipping.conditions.hidden)
+    condition = key_condition(rows, schema, _key_columns(table, schema).difference(by_path, skipping.conditions.hidden))
     if condition is None:
         return None
-    keys = skipping.keys.named()
+    keys = None if set(table.config.record_keys).intersection(by_path) else skipping.keys.named()
     return KeyRows(condition, None if keys is None else tuple(keys.to_pylist()))
 
 
