@@ -88,21 +88,24 @@ def read(
         return found
 
     def made(again: ScanPlan) -> DataFrame:
-        return dataframe(spark, table, replace(again, filter=None), settings)
+        # the slices have been counted as read when the frame was loaded
+        return dataframe(spark, table, replace(again, filter=None), settings, merges=False)
 
     merged = None if plan.merging is None else found
     return remember_origin(found, FrameOrigin(plan.schema, plan.tasks.num_rows, planned, made, merged))
 
 
-def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None) -> DataFrame:
-    """The rows of a plan, with exactly the plan's columns."""
+def dataframe(
+    spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options | None = None, *, merges: bool = True
+) -> DataFrame:
+    """The rows of a plan, with exactly the plan's columns. ``merges``: log files may be merged for later queries."""
     settings = settings or Options.parse({})
     schema = spark_schema(plan.schema)
     if plan.tasks.num_rows == 0:
         return spark.createDataFrame([], schema).select(*map(quoted_name, plan.columns))
     skeletons, others = plan.bootstrapped()
     if skeletons.tasks.num_rows and others.tasks.num_rows:
-        return union([dataframe(spark, table, part, settings) for part in (skeletons, others)])
+        return union([dataframe(spark, table, part, settings, merges=merges) for part in (skeletons, others)])
     with_logs = plan.with_logs()
     if not with_logs.tasks.num_rows:
         return _from_base_files(spark, table, plan, settings)
@@ -110,7 +113,7 @@ def dataframe(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings:
         filter_column(plan.filter, plan.schema)  # the same filters are accepted with logs and without
     if is_key_lookup(plan) and read_engine(settings) is not ReadEngine.SPARK:
         return union(_merged(spark, table, plan, settings))
-    found = single_scan(spark, table, plan, settings)
+    found = single_scan(spark, table, plan, settings, merges=merges)
     if found is not None:
         return _selected(_with_conditions(found, plan), plan)
     parts = _merged(spark, table, with_logs, settings)

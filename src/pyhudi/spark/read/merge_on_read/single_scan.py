@@ -57,14 +57,16 @@ _MOST_FILES = 10_000
 """Files of a query up to which those without logs are read by the same scan."""
 
 
-def single_scan(spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options) -> DataFrame | None:
+def single_scan(
+    spark: SparkSession, table: PinnedTable, plan: ScanPlan, settings: Options, *, merges: bool = True
+) -> DataFrame | None:
     """Return the rows of slices, some of which have log files, with all columns of the plan and without its conditions.
 
-    Starts a Spark job that merges the logs, unless they are in the cache.
+    Starts a Spark job that merges the logs, unless they are in the cache, or ``merges`` is false.
 
     Returns:
-        None if Spark cannot read the slices so, if they are read for the first time, or if their logs are too large to
-        be merged before the rows are asked for.
+        None if Spark cannot read the slices so, or if their logs are not in the cache and are not merged: they are read
+        for the first time, or are too large to be merged before the rows are asked for.
     """
     context, with_logs = plan.merging, plan.with_logs()
     if context is None or not _can_be_scanned(table, plan, with_logs, settings):
@@ -75,7 +77,7 @@ def single_scan(spark: SparkSession, table: PinnedTable, plan: ScanPlan, setting
     slices = [FileSlice.of(row) for row in with_logs.tasks.to_pylist()]
     keys = cache_keys(table.storage, context, slices)
     absent = missing(cache, keys)
-    if absent and not _is_worth_merging(cache, with_logs, [keys[group] for group in absent], settings):
+    if absent and not (merges and _is_worth_merging(cache, with_logs, [keys[group] for group in absent], settings)):
         return None
     if absent:
         _merge_logs(spark, table, _only(with_logs, absent), context, cache, keys)
