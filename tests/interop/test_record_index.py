@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from pyhudi.format.hfile.hfile_reader import HFileReader
 from pyhudi.hudi_table import HudiTable
 from tests.cases import seldom
 from tests.interop.in_turns import OPTIONS, SIMPLE, InTurns, rows
@@ -52,6 +53,22 @@ def test_the_record_index_in_turns(
     both.write(second, [("k012", 5, "p0", 8, "moved back"), ("k015", 5, "p9", 8, "moved")], **moves)
     both.check(SKIPPING, ("k003", "k034", "k000", "k037", "k012", "k013", "k015"))
     assert "record_index" in oracle.metadata_partitions(both.path)
+
+
+@pytest.mark.parametrize("oracle", ["1.2.0"], indirect=True)
+def test_base_files_of_several_blocks(oracle: Oracle, spark: SparkSession, tmp_path: Path) -> None:
+    """Blocks of a record index are smaller than those of other HFiles."""
+    both = InTurns(
+        tmp_path / "ours", oracle, spark, _options("COPY_ON_WRITE", GLOBAL, {"hoodie.index.type": "RECORD_INDEX"})
+    )
+    both.write("ours", rows(0, 900, 1, "a"))
+    blocks = [
+        len(HFileReader(file.read_bytes()).index) for file in both.path.glob(".hoodie/metadata/record_index/*.hfile")
+    ]
+    assert min(blocks) > 2
+    both.write("theirs", rows(100, 950, 2, "b"))
+    both.write("ours", rows(300, 960, 3, "c"))
+    both.check(SKIPPING, ("k000", "k050", "k299", "k899", "k959"))
 
 
 @pytest.mark.parametrize("table_type", [seldom("COPY_ON_WRITE"), "MERGE_ON_READ"])

@@ -20,8 +20,9 @@ from pyhudi.hudi_table import HudiTable
 from pyhudi.index.record_index_values import locations_of
 from pyhudi.metadata.reader.metadata_table import MetadataTable
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX
+from pyhudi.spark.indexes.record_index import record_index_update
 from pyhudi.spark.write.dataframe_writer import write
-from pyhudi.spark.write.plans import file_group_plan
+from pyhudi.spark.write.plans import file_group_plan, planned_keys
 from pyhudi.table.meta_client import TableMetaClient
 
 batch = partial(records, partitions=2)
@@ -217,6 +218,30 @@ def test_deletes_from_buckets_evaluate_their_input_once(spark: SparkSession, tmp
     assert seen.read_text() == "x" * 5
     assert set(places(path)) == set(real_places(path))
     assert len(places(path)) == 15
+
+
+def test_new_keys_are_not_read_back_unless_they_went_elsewhere(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "table")
+    write(frame(spark, batch(0, 40, 1, "first")), path, indexed("upsert", "COPY_ON_WRITE"))
+    reads = []
+    read = record_index_update.file_keys
+    monkeypatch.setattr(record_index_update, "file_keys", lambda *a, **k: reads.append(a) or read(*a, **k))
+
+    def upsert(rows: list[Row], read_back: int) -> None:
+        del reads[:]
+        write(frame(spark, rows), path, indexed("upsert", "COPY_ON_WRITE"), "append")
+        assert places(path) == real_places(path)
+        assert len(reads) == read_back
+
+    upsert([*batch(30, 50, 2, "second"), ("other", "p7", 2, "in a new partition")], 0)
+    upsert(batch(0, 10, 3, "known"), 0)
+    # rows of one key are merged before, and records move
+    upsert([*batch(50, 52, 4, "new"), *batch(50, 51, 5, "twice")], 1)
+    upsert([("k030", "p7", 6, "moved"), ("another", "p7", 6, "new")], 1)
+    monkeypatch.setattr(planned_keys, "as_planned", lambda *_: False)
+    upsert(batch(60, 62, 7, "new"), 1)
 
 
 def test_an_index_that_is_wrong_is_not_believed(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyhudi.errors import FormatError
 from pyhudi.format.hfile import hfile_blocks as blocks
@@ -13,8 +13,7 @@ _ENTRY = struct.Struct(">qi")
 _INT = struct.Struct(">i")
 
 
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
+class IndexEntry(NamedTuple):
     """A block: its first key, where it is, and how many bytes it takes on disk."""
 
     key: bytes

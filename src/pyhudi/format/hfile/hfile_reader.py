@@ -36,6 +36,10 @@ _VERSION_WITH_SEQUENCE = 1
 _RUN_BLOCKS, _RUN_BYTES = 8, 1 << 20
 """Most blocks, and bytes of them on disk, that are read and decoded at once: most of the work is the same for one block
 and for many."""
+_SCAN_BLOCKS, _LOOKUP_BLOCKS = 64, 256
+"""The same where blocks are not cached: of a scan, and of a lookup, which needs the keys only of most entries."""
+_GAP_BYTES = 128 * 1024
+"""Bytes between two blocks up to which it is cheaper to read them, too, than to read twice."""
 _KEPT_BLOCKS, _KEPT_BYTES = 16, 4 << 20
 """Most blocks wanted at once, and most bytes of blocks of a file, for which blocks are cached; a scan of most of a
 large file would only evict what is asked for again."""
@@ -138,7 +142,7 @@ class HFileReader:
         """
         count = 0
         keep = self._keeps(len(self.index))
-        for run in self._runs(range(len(self.index))):
+        for run in self._runs(range(len(self.index)), _RUN_BLOCKS if keep else _SCAN_BLOCKS):
             for batch in self._kept(run) if keep else [self._parsed(run).batch()]:
                 count += batch.num_rows
                 yield batch
@@ -152,7 +156,7 @@ class HFileReader:
         asked = dict(_by_block(self._firsts, wanted))
         tables = []
         keep = self._keeps(len(asked))
-        for run in self._runs(list(asked)):
+        for run in self._runs(list(asked), _RUN_BLOCKS if keep else _LOOKUP_BLOCKS):
             if keep:
                 for number, batch in zip(run, self._kept(run), strict=True):
                     tables.append(batch.filter(pc.is_in(batch["key"], value_set=asked[number])))
@@ -201,13 +205,13 @@ class HFileReader:
             return False
         return count <= _KEPT_BLOCKS or self._trailer.load_on_open_offset <= _KEPT_BYTES
 
-    def _runs(self, numbers: Sequence[int]) -> Iterator[list[int]]:
+    def _runs(self, numbers: Sequence[int], most_blocks: int = _RUN_BLOCKS) -> Iterator[list[int]]:
         """Blocks (their numbers, ascending) in groups that are read at once."""
         run: list[int] = []
         size = 0
         for number in numbers:
             size += self.index[number].size
-            if run and (size > _RUN_BYTES or len(run) >= _RUN_BLOCKS):
+            if run and (size > _RUN_BYTES or len(run) >= most_blocks):
                 yield run
                 run, size = [], self.index[number].size
             run.append(number)
@@ -215,11 +219,11 @@ class HFileReader:
             yield run
 
     def _parsed(self, run: list[int]) -> Entries:
-        """The entries of several blocks; those that lie one behind the other are read at once."""
+        """The entries of several blocks; those that are near each other are read at once."""
         parts: list[bytes] = []
         stretch: list[IndexEntry] = []
         for entry in map(self.index.__getitem__, run):
-            if stretch and entry.offset != stretch[-1].offset + stretch[-1].size:
+            if stretch and entry.offset > stretch[-1].offset + stretch[-1].size + _GAP_BYTES:
                 parts += self._payloads(stretch)
                 stretch = []
             stretch.append(entry)

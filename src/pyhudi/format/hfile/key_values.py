@@ -26,6 +26,10 @@ _ENTRY_HEAD = 8
 """Length of the key and of the value, four bytes each."""
 _KEY_EXTRA = 2 + len(blocks.KEY_TAIL)
 
+_LOCKSTEP_BLOCKS = 16
+"""Number of blocks from which on it is faster to find one entry of each at a time."""
+
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _Index = npt.NDArray[np.int64]
 
 
@@ -48,8 +52,8 @@ class Entries:
             FormatError: the bytes are no entries, or not in order.
         """
         data = parts[0] if len(parts) == 1 else b"".join(parts)
-        starts, key_sizes, value_sizes = _layout(data, has_sequence)
         begins = np.cumsum([0, *(len(part) for part in parts)])
+        starts, key_sizes, value_sizes = _layout(data, begins, has_sequence)
         bounds = np.searchsorted(starts, begins)
         if not bool((np.append(starts, len(data))[bounds] == begins).all()):
             raise FormatError("an HFile block ends within an entry")
@@ -74,14 +78,16 @@ class Entries:
         return pa.RecordBatch.from_arrays([self.keys.take(pa.array(found)), values], schema=ENTRY_SCHEMA)
 
 
-def _layout(
-    data: bytes, has_sequence: bool
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Offsets of entries, and the lengths of their keys and values."""
+_Layout = tuple[_Index, _Index, _Index]
+
+
+def _layout(data: bytes, begins: _Index, has_sequence: bool) -> _Layout:
+    """Offsets of entries, and the lengths of their keys and values. ``begins``: offsets of the blocks, and the end."""
     same = _same_sizes(data, has_sequence)
     if same is not None:
         return same
-    plain = _one_by_one(data, int(has_sequence))
+    behind = int(has_sequence)
+    plain = _in_lockstep(data, begins, behind) if len(begins) > _LOCKSTEP_BLOCKS else _one_by_one(data, behind)
     if plain is not None:
         return plain
     starts, key_sizes, value_sizes = [], [], []
@@ -101,9 +107,39 @@ def _layout(
     return np.array(starts, np.int64), np.array(key_sizes, np.int64), np.array(value_sizes, np.int64)
 
 
-def _one_by_one(
-    data: bytes, behind: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+def _in_lockstep(data: bytes, begins: _Index, behind: int) -> _Layout | None:
+    """The layout of many blocks, of all of which one entry is found at a time; None where entries have other than
+    ``behind`` zero bytes behind them, or reach beyond their block."""
+    # the head of an entry at any offset, and zeros where there is none
+    padded = data + bytes(_ENTRY_HEAD)
+    heads = np.ndarray((len(data) + 1,), ">u8", padded, strides=(1,))
+    blocks_left = np.flatnonzero(begins[:-1] < begins[1:])
+    at, ends = begins[blocks_left], begins[blocks_left + 1]
+    found: list[tuple[_Index, _Index, npt.NDArray[np.uint64]]] = []
+    while len(at):
+        sizes = heads[at].astype(np.uint64)
+        found.append((blocks_left, at, sizes))
+        at = at + ((sizes >> _HALF) + (sizes & _LOW)).astype(np.int64) + (_ENTRY_HEAD + behind)
+        left = at < ends
+        if not left.all():
+            if bool((at > ends).any()):
+                return None
+            blocks_left, at, ends = blocks_left[left], at[left], ends[left]
+    if not found:
+        return None
+    # entries were found in the order of their numbers within blocks
+    order = np.argsort(np.concatenate([part[0] for part in found]), kind="stable")
+    starts = np.concatenate([part[1] for part in found])[order]
+    both = np.concatenate([part[2] for part in found])[order]
+    key_sizes, value_sizes = (both >> _HALF).astype(np.int64), (both & _LOW).astype(np.int64)
+    if bool((key_sizes < 2).any()):
+        return None
+    if behind and np.frombuffer(data, np.uint8)[starts + (_ENTRY_HEAD + key_sizes + value_sizes)].any():
+        return None
+    return starts, key_sizes, value_sizes
+
+
+def _one_by_one(data: bytes, behind: int) -> _Layout | None:
     """The layout of a block whose entries have ``behind`` zero bytes behind them; None for any other."""
     starts: list[int] = []
     add, lengths = starts.append, struct.Struct(">ii").unpack_from
@@ -128,9 +164,7 @@ def _one_by_one(
     return found, key_sizes, value_sizes
 
 
-def _same_sizes(
-    data: bytes, has_sequence: bool
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+def _same_sizes(data: bytes, has_sequence: bool) -> _Layout | None:
     """The layout of a block whose entries are all of the same sizes, as in most record indexes."""
     if len(data) < _ENTRY_HEAD:
         return None

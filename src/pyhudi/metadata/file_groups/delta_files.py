@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.format.file_names import base_file_name, log_file_name, next_log_version, write_token
-from pyhudi.format.hfile.hfile_writer import HFileWriter, write_hfile
+from pyhudi.format.hfile.hfile_writer import BLOCK_SIZE, HFileWriter, write_hfile
 from pyhudi.format.log.block_framing import Buffer, Frame, frame
 from pyhudi.format.log.encoding.delete_block_encoder import delete_content
 from pyhudi.format.log.log_block import BlockType, Header
 from pyhudi.metadata.disable_metadata import METADATA_FOLDER
+from pyhudi.metadata.metadata_layout import MetadataPartition
 from pyhudi.metadata.records.metadata_record import record_schema
 from pyhudi.metadata.records.record_changes import Records
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
@@ -40,6 +41,9 @@ Stat = dict[str, Any]
 
 _TASK_ATTEMPTS = 8
 """Most attempts at a task of a compaction, more than Spark's default of 4."""
+_LOOKUP_BLOCK_SIZE = 16 * 1024
+"""Bytes of entries in a block of the record index, of which lookups want single keys all over the file: a quarter of
+the usual size decompresses a third of the bytes in most upserts, and takes a quarter more room."""
 _NO_KEYS = pa.array([], pa.string())
 _NO_TIME = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": 0}
 
@@ -138,7 +142,8 @@ class GroupFiles:
         Memory: what comes at a time."""
         name = base_file_name(file_id, token or new_token(), self.instant, "hfile")
         with self.storage.open_output(self._path(name)) as sink:
-            writer = HFileWriter(sink.write, schema=record_schema(self.version))
+            size = _LOOKUP_BLOCK_SIZE if self.partition == MetadataPartition.RECORD_INDEX else BLOCK_SIZE
+            writer = HFileWriter(sink.write, schema=record_schema(self.version), block_size=size)
             for keys, values in entries:
                 writer.add(keys, values)
             writer.finish()

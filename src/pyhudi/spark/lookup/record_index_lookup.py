@@ -1,91 +1,174 @@
-"""Look-ups in the record index: keys are sent to the tasks that read the file groups where they can be."""
+"""Look-ups in the record index: the keys of a batch are sent to the tasks that read the file groups where they can be.
+
+One Spark job finds all that a write is planned with: the location of each key, the number of rows for each file group,
+and whether keys come twice.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from pyhudi.index.record_index_groups import NOWHERE, RecordGroups
 from pyhudi.index.record_index_values import locations_of
 from pyhudi.metadata.reader.metadata_table import KEY
 from pyhudi.metadata.records.metadata_record import RECORD_INDEX
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.execution.group_runs import by_group
+from pyhudi.spark.execution.python_workers import prepare_worker
+from pyhudi.spark.execution.slice_tasks import parallelism
 from pyhudi.spark.execution.task_placement import placement_keys
+from pyhudi.spark.indexes.record_index.record_index_keys import GROUP, TASK
 from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
 from pyhudi.spark.indexes.record_index.record_index_writer import PARTITION
 from pyhudi.spark.lookup.base_file_keys import OLD_PARTITION
+from pyhudi.spark.lookup.batch_summary import Batch
+from pyhudi.write.location_columns import DELETE
 
 FOUND_ID = "_pyhudi_found_id"
-_FOUND_KEY, _GROUP, _TASK = "_pyhudi_found_key", "_pyhudi_group", "_pyhudi_task"
-_KEYS_A_TASK = 200_000
+_FOUND_KEY, _COUNT = "_pyhudi_found_key", "_pyhudi_count"
+_KEYS = StructType(
+    [
+        StructField(RECORD_KEY, StringType()),
+        StructField(PARTITION_PATH, StringType()),
+        StructField(DELETE, BooleanType()),
+        StructField(GROUP, IntegerType()),
+        StructField(TASK, IntegerType()),
+    ]
+)
+_PLACES = StructType(
+    [
+        *_KEYS.fields,
+        StructField(OLD_PARTITION, StringType()),
+        StructField(FOUND_ID, StringType()),
+        StructField(_COUNT, LongType()),
+    ]
+)
+_BY = (PARTITION_PATH, OLD_PARTITION, FOUND_ID, DELETE)
 Batches = Iterator[pa.RecordBatch]
 
 
-def record_locations(rows: DataFrame, index: RecordIndex, count: int) -> DataFrame:
-    """Look up the locations of the keys of *rows*: ``_pyhudi_found_key``, ``_pyhudi_old_partition``,
-    ``_pyhudi_found_id``. Lazy.
+class Keep(Protocol):
+    """Persists a frame."""
 
-    *count* is about how many rows there are. In an index that knows keys by partition, each is looked for in its own
-    only.
+    def __call__(self, frame: DataFrame) -> DataFrame: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLocations:
+    """Locations of the keys of a batch by the record index.
+
+    Args:
+        places: One row for each key: the key, a partition path and a delete mark of its rows, the file group of the
+            index that has it (`GROUP`, `TASK`; `NOWHERE` if the partition has none), and its location
+            (``_pyhudi_old_partition``, ``_pyhudi_found_id``; null: the key is new). Keys of one file group of the index
+            are in one partition of the frame.
+        counts: Number of keys (``keys``) and rows (``rows``) by partition path, location and delete mark.
+        most: Most rows of a key.
+        groups: The file groups of the index.
     """
+
+    places: DataFrame
+    counts: pa.Table
+    most: int
+    groups: RecordGroups
+
+    @property
+    def batch(self) -> Batch:
+        """Summary of the batch, without ranges."""
+        paths = pc.unique(self.counts[PARTITION_PATH]).to_pylist()
+        return Batch(pc.sum(self.counts["rows"]).as_py() or 0, tuple(sorted(paths)), self.most > 1)
+
+    @property
+    def found(self) -> pa.Table:
+        """Those of ``counts`` that the index knows."""
+        return self.counts.filter(pc.is_valid(self.counts[FOUND_ID]))
+
+    @property
+    def deletes(self) -> bool:
+        """True if rows of the batch that the index knows are deletes."""
+        return bool(pc.any(self.found[DELETE]).as_py())
+
+    def match(self, rows: DataFrame, *, broadcast: bool) -> DataFrame:
+        """Return rows with the locations of their keys, null for those that are new."""
+        found = self.places.where(F.col(FOUND_ID).isNotNull())
+        found = found.select(F.col(RECORD_KEY).alias(_FOUND_KEY), OLD_PARTITION, FOUND_ID)
+        condition = F.col(RECORD_KEY) == F.col(_FOUND_KEY)
+        if self.groups.partitioned:
+            condition &= F.col(PARTITION_PATH) == F.col(OLD_PARTITION)
+        return rows.join(F.broadcast(found) if broadcast else found, condition, "left").drop(_FOUND_KEY)
+
+
+def locate(rows: DataFrame, index: RecordIndex, keep: Keep) -> BatchLocations:
+    """Look up the keys of *rows*, each in its own partition only if the index knows keys by partition. *keep* persists
+    what is found. Runs a Spark job."""
     groups = index.groups
-    tasks = max(1, min(len(groups), -(-count // _KEYS_A_TASK)))
-    keys = with_group(rows.select(RECORD_KEY, PARTITION_PATH), groups, tasks)
-    out = StructType([StructField(name, StringType()) for name in (_FOUND_KEY, OLD_PARTITION, FOUND_ID)])
+    tasks = max(1, min(len(groups), parallelism(rows.sparkSession)))
+    mark = F.coalesce(F.col(DELETE), F.lit(False)) if DELETE in rows.columns else F.lit(False)
+    keys = _with_group(rows.select(RECORD_KEY, PARTITION_PATH, mark.alias(DELETE)), groups, tasks)
 
     def look_up(batches: Iterable[pa.RecordBatch]) -> Batches:
-        parts = list(batches)
-        if not parts:
-            return
-        table = pa.Table.from_batches(parts)
-        yield from _look_up(index, table).combine_chunks().to_batches()
+        prepare_worker()
+        for number, part in by_group(batches, GROUP):
+            yield _located(index, number, part)
 
-    return keys.repartition(tasks, _TASK).select(RECORD_KEY, _GROUP).mapInArrow(look_up, out)
-
-
-def match(rows: DataFrame, places: DataFrame, *, partitioned: bool) -> DataFrame:
-    """The rows with the places of their keys, null for those that are new."""
-    condition = F.col(RECORD_KEY) == F.col(_FOUND_KEY)
-    if partitioned:
-        condition &= F.col(PARTITION_PATH) == F.col(OLD_PARTITION)
-    return rows.join(places, condition, "left").drop(_FOUND_KEY)
+    places = keep(keys.repartition(tasks, TASK).sortWithinPartitions(GROUP).mapInArrow(look_up, _PLACES))
+    summed = places.groupBy(*_BY).agg(F.count(F.lit(1)), F.sum(_COUNT), F.max(_COUNT)).collect()
+    schema = pa.schema(
+        [*((name, pa.string()) for name in _BY[:3]), (DELETE, pa.bool_()), ("keys", pa.int64()), ("rows", pa.int64())]
+    )
+    counts = pa.Table.from_arrays(
+        [pa.array([row[i] for row in summed], field.type) for i, field in enumerate(schema)], schema=schema
+    )
+    return BatchLocations(places, counts, max((row[6] for row in summed), default=0), groups)
 
 
-def with_group(rows: DataFrame, groups: RecordGroups, tasks: int) -> DataFrame:
+def _with_group(rows: DataFrame, groups: RecordGroups, tasks: int) -> DataFrame:
     """Rows with the file group of their keys, and the placement key of the task that serves it: group ``g`` is of task
-    ``g mod tasks``. Rows whose partition has no file groups are left out."""
-    out = StructType([*rows.schema.fields, StructField(_GROUP, IntegerType()), StructField(_TASK, IntegerType())])
+    ``g mod tasks``."""
     placement = np.array(placement_keys(tasks), dtype=np.int32)
 
     def add(batches: Iterable[pa.RecordBatch]) -> Batches:
+        prepare_worker()
         for batch in batches:
-            numbers = groups.numbers(batch.column(RECORD_KEY), batch.column(PARTITION_PATH))
-            found = batch.append_column(_GROUP, pa.array(numbers))
-            found = found.append_column(_TASK, pa.array(placement[numbers % tasks]))
-            yield found.filter(pa.array(numbers != NOWHERE)) if groups.partitioned else found
+            numbers = groups.numbers(batch.column(0), batch.column(1))
+            columns = [*batch.columns, pa.array(numbers), pa.array(placement[numbers % tasks])]
+            yield pa.RecordBatch.from_arrays(columns, names=_KEYS.names)
 
-    return rows.mapInArrow(add, out)
+    return rows.mapInArrow(add, _KEYS)
 
 
-def _look_up(index: RecordIndex, rows: pa.Table) -> pa.Table:
-    """The places of keys (the first column; their file groups are the second)."""
-    # file groups of one partition are looked up together
-    families: dict[str, list[int]] = {}
-    for number in pc.unique(rows[_GROUP]).to_pylist():
-        families.setdefault(index.groups.prefix(number), []).append(number)
-    found = []
-    for prefix, numbers in families.items():
-        mine = (
-            rows if len(families) == 1 else rows.filter(pc.is_in(rows[_GROUP], value_set=pa.array(numbers, pa.int32())))
-        )
-        records = index.table.lookup(PARTITION, mine[RECORD_KEY], [RECORD_INDEX], prefix=prefix)
-        places = locations_of(records[RECORD_INDEX])
-        columns = [records[KEY], places["partition"], places["file_id"]]
-        found.append(pa.table(columns, names=[_FOUND_KEY, OLD_PARTITION, FOUND_ID]))
-    return pa.concat_tables(found)
+def _located(index: RecordIndex, number: int, rows: pa.Table) -> pa.RecordBatch:
+    """The keys of one file group with their locations."""
+    keys, paths = rows[RECORD_KEY].combine_chunks(), rows[PARTITION_PATH].combine_chunks()
+    same = pc.binary_join_element_wise(paths, keys, "\0") if index.partitioned else keys
+    codes = same.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    distinct = rows.take(pa.array(first)).combine_chunks()
+    keys = distinct[RECORD_KEY].combine_chunks()
+    partitions, ids = _found(index, number, keys)
+    if index.partitioned:
+        there = pc.equal(partitions, distinct[PARTITION_PATH].combine_chunks())
+        ids = pc.if_else(there, ids, pa.scalar(None, pa.string()))
+        partitions = pc.if_else(there, partitions, pa.scalar(None, pa.string()))
+    columns = [*(column.combine_chunks() for column in distinct.columns), partitions, ids, pa.array(counts, pa.int64())]
+    return pa.RecordBatch.from_arrays(columns, names=_PLACES.names)
+
+
+def _found(index: RecordIndex, number: int, keys: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Partition and file id of keys of one file group, null where the index has none."""
+    if number == NOWHERE:
+        nothing = pa.nulls(len(keys), pa.string())
+        return nothing, nothing
+    records = index.table.lookup(PARTITION, keys, [RECORD_INDEX], prefix=index.groups.prefix(number))
+    places = locations_of(records[RECORD_INDEX])
+    at = pc.index_in(keys, value_set=records[KEY].combine_chunks())
+    return places["partition"].combine_chunks().take(at), places["file_id"].combine_chunks().take(at)

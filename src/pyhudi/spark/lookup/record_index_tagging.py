@@ -2,29 +2,106 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH
 from pyhudi.spark.execution.driver_frames import small_frame
+from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.base_file_keys import OLD_PARTITION
-from pyhudi.spark.lookup.record_index_lookup import FOUND_ID
+from pyhudi.spark.lookup.record_index_lookup import FOUND_ID, BatchLocations
+from pyhudi.table.meta_client import TableMetaClient
+from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW, SOMEWHERE
+from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA
+
+_log = logging.getLogger(__name__)
+_PLACE = [OLD_PARTITION, FOUND_ID]
 
 
-def unknown_groups(places: DataFrame, slices: pa.Table) -> set[tuple[str, str]]:
-    """The file groups (partition, file id) that the index names and the slices have not. Runs a Spark job."""
-    return {tuple(row) for row in places.select(OLD_PARTITION, FOUND_ID).distinct().collect()} - groups_of(slices)
+def tag_located(
+    rows: DataFrame,
+    located: BatchLocations,
+    slices: pa.Table,
+    *,
+    broadcast: bool,
+    tag_moving: Callable[[DataFrame, pa.Table], DataFrame],
+) -> tuple[DataFrame, bool]:
+    """Tag rows with the locations that the record index gives, without positions but for those whose record is in
+    another partition. Those are tagged by ``tag_moving``, given the rows and the slices where their records are.
+
+    Returns:
+        The tagged rows, and whether there were such.
+    """
+    found = located.match(rows, broadcast=broadcast)
+    moved = _moved(located, found)
+    if not moved.num_rows:
+        return _tagged(found, slices), False
+    # what is stored decides what becomes of them
+    moving = found.where(_elsewhere()).drop(OLD_PARTITION, FOUND_ID)
+    scanned = tag_moving(moving, slices.filter(in_groups(slices, moved)))
+    staying = found.where(~F.coalesce(_elsewhere(), F.lit(False)))
+    return _tagged(staying, slices).unionByName(scanned), True
 
 
-def groups_of(slices: pa.Table) -> set[tuple[str, str]]:
+def names_unknown_groups(
+    located: BatchLocations, index: RecordIndex, slices: pa.Table, client: TableMetaClient
+) -> bool:
+    """Return True if the index names file groups that the slices have not. It is doubted unless another writer has made
+    them meanwhile; then they are looked at again before the commit."""
+    named = located.found
+    places = zip(named[OLD_PARTITION].to_pylist(), named[FOUND_ID].to_pylist(), strict=True)
+    strangers = set(places) - _groups_of(slices)
+    if not strangers:
+        return False
+    made_since = _groups_of(FileSystemView.load(client).latest_slices())
+    for partition, file_id in sorted(strangers - made_since)[:1]:
+        _log.warning(
+            "the record index names file group %r of partition %r; there is none, so keys are looked for in the files",
+            *(file_id, partition),
+        )
+        index.doubts.append("it names file groups that the table has not")
+    return True
+
+
+def counted(located: BatchLocations, slices: pa.Table) -> pa.Table:
+    """Return the number of tagged rows by file group (COUNTS_SCHEMA), of a batch without repeated keys, all of
+    whose records are in the partitions of their rows."""
+    counts = located.counts
+    # deletes of keys that are nowhere are left out
+    counts = counts.filter(pc.invert(pc.and_(counts[DELETE], pc.is_null(counts[FOUND_ID]))))
+    summed = counts.group_by([PARTITION_PATH, FOUND_ID]).aggregate([("rows", "sum")])
+    known = slices.select(["partition", "file_id", "base_path"])
+    asked = summed.select([PARTITION_PATH, FOUND_ID, "rows_sum"]).rename_columns(["partition", "file_id", "rows"])
+    joined = asked.join(known, ["partition", "file_id"], join_type="left outer")
+    return joined.select(COUNTS_SCHEMA.names).cast(COUNTS_SCHEMA)
+
+
+def _moved(located: BatchLocations, found: DataFrame) -> pa.Table:
+    """File groups (partition, file_id) with records of keys that rows of other partitions have. Runs a Spark job if
+    rows of one key have been merged, as it takes the partition of any of them."""
+    if located.most > 1:
+        rows = [] if located.groups.partitioned else found.where(_elsewhere()).select(*_PLACE).distinct().collect()
+        columns = [pa.array([row[i] for row in rows], pa.string()) for i in range(2)]
+        return pa.Table.from_arrays(columns, names=["partition", "file_id"])
+    named = located.found
+    there = named.filter(pc.not_equal(named[OLD_PARTITION], named[PARTITION_PATH]))
+    return there.group_by(_PLACE).aggregate([]).rename_columns(["partition", "file_id"])
+
+
+def _groups_of(slices: pa.Table) -> set[tuple[str, str]]:
     """Partition and id of the file groups of slices."""
     return set(zip(slices["partition"].to_pylist(), slices["file_id"].to_pylist(), strict=True))
 
 
-def tagged(matched: DataFrame, slices: pa.Table) -> DataFrame:
+def _tagged(matched: DataFrame, slices: pa.Table) -> DataFrame:
     """Rows with the places of their keys as tagged rows, without positions; deletes of keys that are nowhere are left
     out."""
     names = [name for name in matched.columns if name not in (OLD_PARTITION, FOUND_ID)]
@@ -41,6 +118,6 @@ def tagged(matched: DataFrame, slices: pa.Table) -> DataFrame:
     )
 
 
-def elsewhere() -> Column:
+def _elsewhere() -> Column:
     """Column that is true if a row's key is in another partition than the row's."""
     return F.col(OLD_PARTITION).isNotNull() & (F.col(OLD_PARTITION) != F.col(PARTITION_PATH))

@@ -9,7 +9,6 @@ broadcast when they are not too many, so that the table's keys are never shuffle
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -23,7 +22,6 @@ from pyhudi.config.enums import IndexType
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.keygen import KeySpec
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
-from pyhudi.spark.indexes.record_index.record_index_reader import RecordIndex
 from pyhudi.spark.keys.deduplication import dedupe
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.spark.lookup.base_file_keys import FILE_NO, OLD_PARTITION, BaseFiles, KeyLookup
@@ -32,15 +30,11 @@ from pyhudi.spark.lookup.bloom_lookup import bloom_locations
 from pyhudi.spark.lookup.current_locations import current_locations
 from pyhudi.spark.lookup.global_tagging import global_locations, relocated
 from pyhudi.spark.lookup.key_columns import KeyColumns, native_candidates, scan_locations
-from pyhudi.spark.lookup.record_index_lookup import FOUND_ID, match, record_locations
-from pyhudi.spark.lookup.record_index_tagging import elsewhere, groups_of, tagged, unknown_groups
+from pyhudi.spark.lookup.record_index_lookup import BatchLocations, locate
+from pyhudi.spark.lookup.record_index_tagging import counted, names_unknown_groups, tag_located
 from pyhudi.table.config.merge_settings import MergeSettings
-from pyhudi.table.view.file_group_keys import in_groups
-from pyhudi.table.view.file_system_view import FileSystemView
 from pyhudi.write.location_columns import BASE_PATH, DELETE, FILE_ID, ROW
 from pyhudi.write.write_checks import KNOWN_INDEXES
-
-_log = logging.getLogger(__name__)
 
 __all__ = ["KeyLookup", "tag", "untagged"]
 
@@ -102,6 +96,16 @@ def _one_for_each(rows: DataFrame, merging: MergeSettings, *, global_keys: bool,
     return dedupe(rows, merging, global_keys=global_keys)
 
 
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """Tagged rows; with their ``counts`` by file group (COUNTS_SCHEMA) and their keys' locations if these are known
+    from the record index."""
+
+    rows: DataFrame
+    counts: pa.Table | None = None
+    located: BatchLocations | None = None
+
+
 def tag(
     rows: DataFrame,
     slices: pa.Table,
@@ -112,6 +116,20 @@ def tag(
     batch: Batch | None = None,
     keep: Keep = _lazy,
 ) -> DataFrame:
+    """Return the rows of `tag_batch`."""
+    return tag_batch(rows, slices, lookup, combine=combine, hard_deletes=hard_deletes, batch=batch, keep=keep).rows
+
+
+def tag_batch(
+    rows: DataFrame,
+    slices: pa.Table,
+    lookup: KeyLookup,
+    *,
+    combine: bool = False,
+    hard_deletes: bool = False,
+    batch: Batch | None = None,
+    keep: Keep = _lazy,
+) -> Tagged:
     """The tagged rows.
 
     *rows* have keys and ``_pyhudi_delete``; *slices* (SLICE_SCHEMA) are the file groups to search. *combine*: rows of
@@ -119,7 +137,8 @@ def tag(
     that win whatever their ordering values say. With a global index a row may come out as a delete at its old place and
     a new record at the new one, or with the partition path it had before.
 
-    Runs a Spark job over *rows* (`summarize`, unless *batch* is given), for BLOOM another over the files' footers.
+    Runs a Spark job over *rows* (`locate` with a record index, else `summarize`, unless *batch* is given), for BLOOM
+    another over the files' footers.
     Evaluating the result evaluates *rows* twice: persist them before if they are expensive. *keep* may persist what it
     is given, so that evaluating the result several times searches the files once: the places that were found, which
     are narrow, or where that would not do, the result.
@@ -131,15 +150,23 @@ def tag(
         known = ", ".join(sorted(KNOWN_INDEXES))
         raise UnsupportedTableError(f"{options.INDEX_TYPE.key}={lookup.index} is not supported yet; use one of {known}")
     if lookup.spec.auto_keys and not lookup.stored_keys:
-        return untagged(rows)
+        return Tagged(untagged(rows))
     everywhere = lookup.index.is_global
     if len(BaseFiles.of(slices, None, live=lookup.live)) == 0:
-        return untagged_batch(
-            *(rows, lookup.spec, lookup.merging, keep),
-            combine=combine,
-            global_keys=everywhere,
-            hard_deletes=hard_deletes,
+        return Tagged(
+            untagged_batch(
+                *(rows, lookup.spec, lookup.merging, keep),
+                combine=combine,
+                global_keys=everywhere,
+                hard_deletes=hard_deletes,
+            )
         )
+    located = None
+    if lookup.records is not None:
+        located = locate(rows, lookup.records, keep)
+        batch = located.batch
+        if names_unknown_groups(located, lookup.records, slices, lookup.client):
+            located = batch = None
     batch = batch or summarize(rows, native_candidates(rows.schema, lookup.spec), global_keys=everywhere)
     merged = combine and batch.has_duplicates
     if merged:
@@ -149,67 +176,31 @@ def tag(
     if small:
         keep = partial(keep, rows=batch.rows)
     if len(files) == 0 or batch.rows == 0:
-        return keep(untagged(rows))
-    if lookup.records is not None:
-        by_records = _tag_by_records(rows, lookup.records, slices, lookup, batch, keep, hard_deletes=hard_deletes)
-        if by_records is not None:
-            return by_records
-    search = _Search(rows, lookup, files, batch)
+        return Tagged(keep(untagged(rows)))
+    if located is not None:
+        return _tag_by_records(rows, located, slices, lookup, small=small, hard_deletes=hard_deletes)
     narrow = small and not merged
-    search = replace(search, keep=keep if narrow else _lazy)
+    search = _Search(rows, lookup, files, batch, keep if narrow else _lazy)
     found = search.tag_everywhere(hard_deletes) if everywhere else search.tag_in_partition()
-    return found if narrow else keep(found)
+    return Tagged(found if narrow else keep(found))
 
 
 def _tag_by_records(
-    rows: DataFrame,
-    index: RecordIndex,
-    slices: pa.Table,
-    lookup: KeyLookup,
-    batch: Batch,
-    keep: Keep,
-    *,
-    hard_deletes: bool,
-) -> DataFrame | None:
-    """The tagged rows by the record index, without positions but for those whose record is in another partition; None:
-    the index is not of this table, or of a later moment than the slices."""
-    places = keep(record_locations(rows, index, batch.rows))
-    strangers = unknown_groups(places, slices)
-    if strangers:
-        # those that another writer has made meanwhile are looked at again before the commit
-        made_since = groups_of(FileSystemView.load(lookup.client).latest_slices())
-        for partition, file_id in sorted(strangers - made_since)[:1]:
-            _log.warning(
-                "the record index names file group %r of partition %r; there is none, so keys are looked for in the "
-                "files",
-                *(file_id, partition),
-            )
-            index.doubts.append("it names file groups that the table has not")
-        return None
-    small = batch.rows <= lookup.opts.get_typed(options.INDEX_BROADCAST_ROWS)
-    found = match(rows, F.broadcast(places) if small else places, partitioned=index.partitioned)
-    if index.partitioned:
-        return tagged(found, slices)
-    moving = found.where(elsewhere())
-    groups = moving.select(OLD_PARTITION, FOUND_ID).distinct().collect()
-    if not groups:
-        return tagged(found, slices)
-    # what is stored decides what becomes of them
-    held = pa.table({"partition": [row[0] for row in groups], "file_id": [row[1] for row in groups]})
+    rows: DataFrame, located: BatchLocations, slices: pa.Table, lookup: KeyLookup, *, small: bool, hard_deletes: bool
+) -> Tagged:
+    """The tagged rows by the record index, without positions but for those whose record is in another partition."""
     moves = lookup.opts.get_typed(options.RECORD_INDEX_UPDATE_PARTITION_PATH)
     opts = lookup.opts.merged(
-        {
-            options.INDEX_TYPE.key: IndexType.GLOBAL_SIMPLE,
-            options.SIMPLE_UPDATE_PARTITION_PATH.key: moves,
-        }
+        {options.INDEX_TYPE.key: IndexType.GLOBAL_SIMPLE, options.SIMPLE_UPDATE_PARTITION_PATH.key: moves}
     )
-    scanned = tag(
-        moving.drop(OLD_PARTITION, FOUND_ID),
-        slices.filter(in_groups(slices, held)),
-        replace(lookup, opts=opts, live=True, records=None),
-        hard_deletes=hard_deletes,
-    )
-    return tagged(found.where(~F.coalesce(elsewhere(), F.lit(False))), slices).unionByName(scanned)
+
+    def tag_moving(moving: DataFrame, old: pa.Table) -> DataFrame:
+        return tag(moving, old, replace(lookup, opts=opts, live=True, records=None), hard_deletes=hard_deletes)
+
+    found, moved = tag_located(rows, located, slices, broadcast=small, tag_moving=tag_moving)
+    if moved or located.most > 1:
+        return Tagged(found)
+    return Tagged(found, counted(located, slices), located)
 
 
 @dataclass(frozen=True, slots=True)

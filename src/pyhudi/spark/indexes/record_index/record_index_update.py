@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,7 @@ from pyhudi.metadata.file_groups.log_file_groups import group_slices
 from pyhudi.metadata.indexes.index_delta import IndexDelta
 from pyhudi.metadata.metadata_layout import metadata_timeline
 from pyhudi.metadata.reader.metadata_table import MetadataTable
+from pyhudi.spark.execution.driver_frames import union
 from pyhudi.spark.indexes.record_index.record_index_keys import file_keys, removed_from, removed_keys, task_count
 from pyhudi.spark.indexes.record_index.record_index_reader import is_partitioned
 from pyhudi.spark.indexes.record_index.record_index_writer import (
@@ -44,6 +45,14 @@ def _none() -> None:
     return None
 
 
+class NewKeys(Protocol):
+    """The new keys of a write."""
+
+    def of(self, files: pa.Table, groups: RecordGroups) -> DataFrame | None:
+        """Return them in the form of `file_keys`, given the files that have them and the file groups of the index. Keys
+        of one group are in one partition of the frame. None: only the files know them."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeyChanges:
     """Changes of a write to keys.
@@ -55,6 +64,7 @@ class KeyChanges:
         deleted: gives the rows whose keys are certainly deleted in their partitions; None without any.
         looked_up: new keys have been looked for in the record index. ``doubts``: what was wrong with it then.
         bucketed: keys have not been looked for at all, and log files may have new ones.
+        planned: knows the new keys without reading files, if these are as planned.
     """
 
     stats: pa.Table
@@ -64,6 +74,7 @@ class KeyChanges:
     looked_up: bool = False
     bucketed: bool = False
     doubts: Sequence[str] = ()
+    planned: NewKeys | None = None
 
 
 def index_delta(
@@ -105,20 +116,23 @@ def index_delta(
     )
     partitions = pc.unique(changes.slices["partition"]).cast(pa.string())
     tasks = task_count(len(groups), spark)
-    parts = []
-    read = partial(file_keys, invalid_text=opts.get_typed(options.READ_INVALID_TEXT))
-    if files.num_rows:
-        parts.append(read(spark, storage, files, groups, tasks, since=instant))
-    if deleted is not None:
-        parts.append(removed_keys(deleted, partitions, groups, tasks))
-    if replaced.num_rows:
-        numbers = removed_from(pc.index_in(replaced["partition"], value_set=partitions))
-        parts.append(read(spark, storage, replaced.append_column("number", numbers), groups, tasks))
-    keys = parts[0]
-    for part in parts[1:]:
-        keys = keys.unionByName(part)
+    keys = None
+    if changes.planned is not None and deleted is None and not replaced.num_rows:
+        keys = changes.planned.of(files, groups)
+    gathered = keys is not None
+    if keys is None:
+        read = partial(file_keys, invalid_text=opts.get_typed(options.READ_INVALID_TEXT))
+        parts = []
+        if files.num_rows:
+            parts.append(read(spark, storage, files, groups, tasks, since=instant))
+        if deleted is not None:
+            parts.append(removed_keys(deleted, partitions, groups, tasks))
+        if replaced.num_rows:
+            numbers = removed_from(pc.index_in(replaced["partition"], value_set=partitions))
+            parts.append(read(spark, storage, replaced.append_column("number", numbers), groups, tasks))
+        keys = union(parts)
     places = KeyLocations(files, partitions)
-    written = write_keys(keys, places, target, tasks)
+    written = write_keys(keys, places, target, None if gathered else tasks)
     if written.clashes:
         _log.warning(
             "the record index of %s is taken out of use: %d keys are in more than one file group now%s",

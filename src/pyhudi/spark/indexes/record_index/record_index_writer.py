@@ -76,9 +76,9 @@ class Written:
     clashes: int
 
 
-def write_keys(keys: DataFrame, places: KeyLocations, target: Target, tasks: int) -> Written:
-    """Write keys (`pyhudi.spark.indexes.record_index.record_index_keys`) to the file groups of the index. Runs a Spark
-    job.
+def write_keys(keys: DataFrame, places: KeyLocations, target: Target, tasks: int | None) -> Written:
+    """Write keys (`pyhudi.spark.indexes.record_index.record_index_keys`) to the file groups of the index, in so many
+    tasks (None: those of a group are in one partition of the frame already). Runs a Spark job.
 
     A key that one file has and that is gone elsewhere has moved. A key that is gone from another partition than the
     index knows it in stays.
@@ -96,7 +96,7 @@ def write_keys(keys: DataFrame, places: KeyLocations, target: Target, tasks: int
         columns = [pa.array(stats, pa.string()), pa.array(clashes, pa.int64())]
         yield pa.RecordBatch.from_arrays(columns, names=["stat", "clashes"])
 
-    moved = keys.repartition(tasks, TASK).sortWithinPartitions(GROUP)
+    moved = (keys if tasks is None else keys.repartition(tasks, TASK)).sortWithinPartitions(GROUP)
     with task_errors():
         found = moved.mapInArrow(write, _STAT).collect()
     return Written([json.loads(row[0]) for row in found if row[0] is not None], sum(row[1] for row in found))

@@ -23,7 +23,8 @@ from pyhudi.spark.indexes.record_index.record_index_update import KeyChanges
 from pyhudi.spark.keys.deduplication import dedupe_in_tasks, is_delete, mark_deletes, numbered
 from pyhudi.spark.keys.key_generator import with_keys
 from pyhudi.spark.keys.key_text import quoted
-from pyhudi.spark.lookup.tagging import KeyLookup, tag, untagged, untagged_batch
+from pyhudi.spark.lookup.record_index_lookup import BatchLocations
+from pyhudi.spark.lookup.tagging import KeyLookup, Tagged, tag_batch, untagged, untagged_batch
 from pyhudi.spark.write.plans.partition_upsert_plan import (
     PartitionUpsertPlan,
     base_files,
@@ -32,6 +33,7 @@ from pyhudi.spark.write.plans.partition_upsert_plan import (
     supports_partition_lookup,
     without_key_indexes,
 )
+from pyhudi.spark.write.plans.planned_keys import PlannedKeys
 from pyhudi.spark.write.plans.row_routing import count_rows, route
 from pyhudi.spark.write.plans.write_plan import most_tasks
 from pyhudi.spark.write.row_changes import keyed_changes, placed_changes
@@ -78,7 +80,8 @@ _STAY = {
 class FileGroupPlan:
     """A `WritePlan`. ``rows`` are tagged, and cheap to evaluate thanks to ``cached``; ``slices`` are the file groups as
     the plan saw them, ``logs`` (LOG_SLICES_SCHEMA) those that get log files; ``basis`` is what the plan was made on;
-    ``records``: the record index in which keys were looked up; ``by_key``: rows have file groups, but no positions.
+    ``records``: the record index in which keys were looked up; ``by_key``: rows have file groups, but no positions;
+    ``located``: the locations of all keys in the index, if that is all that had to be known.
     """
 
     job: WriteJob
@@ -90,6 +93,7 @@ class FileGroupPlan:
     cached: Cached
     records: RecordIndex | None = None
     by_key: bool = False
+    located: BatchLocations | None = None
 
     def holds(self, timeline: Timeline, metadata_partitions: Collection[str]) -> bool:  # noqa: ARG002 - all suit it
         """Return whether the timeline says the same."""
@@ -110,7 +114,10 @@ class FileGroupPlan:
         """Return what the write has done to keys."""
         looked_up = self.records is not None
         doubts = () if self.records is None else self.records.doubts
-        return KeyChanges(stats, self.slices, replaced, self._deleted, looked_up=looked_up, doubts=doubts)
+        planned = None if self.located is None else PlannedKeys(self.located, self.workload)
+        return KeyChanges(
+            stats, self.slices, replaced, self._deleted, looked_up=looked_up, doubts=doubts, planned=planned
+        )
 
     def release(self) -> None:
         """Free the cached rows."""
@@ -118,7 +125,7 @@ class FileGroupPlan:
 
     def _deleted(self) -> DataFrame | None:
         """The keys of records that are certainly gone from their partitions."""
-        if DELETE not in self.rows.columns:
+        if DELETE not in self.rows.columns or (self.located is not None and not self.located.deletes):
             return None  # none is
         gone = F.col(DELETE) & F.col(FILE_ID).isNotNull()
         job = self.job
@@ -199,10 +206,11 @@ def plan_file_groups(
                 return PartitionUpsertPlan(job, rows, partitions, lookup, slices, logs, basis, cached)
         placed = job.changes is not None and job.changes.placed
         if placed:
-            rows = _placed(job, cached.add(rows), slices, small, cached, logged, records)
+            tagged = Tagged(_placed(job, cached.add(rows), slices, small, cached, logged, records))
         else:
-            rows = _tagged(job, rows, slices, small, cached, logged, records)
-        counts = count_rows(rows)
+            tagged = _tagged(job, rows, slices, small, cached, logged, records)
+        rows = tagged.rows
+        counts = count_rows(rows) if tagged.counts is None else tagged.counts
         _check_duplicates(job, counts)
         workload = plan_workload(counts, slices, small, files, record_size, logs=merge_on_read, fill_ratio=ratio)
         _check_slices(slices, refused, workload, merge_on_read=merge_on_read)
@@ -217,7 +225,7 @@ def plan_file_groups(
                 with_names=job.config.cdc_enabled,
             )
         by_key = placed or records is not None  # file groups are known, not rows in them
-        return FileGroupPlan(job, rows, workload, slices, logs, basis, cached, records, by_key)
+        return FileGroupPlan(job, rows, workload, slices, logs, basis, cached, records, by_key, tagged.located)
     except BaseException:
         cached.release()
         raise
@@ -256,7 +264,7 @@ def _placed(
         return known.unionByName(found)
     if job.operation is Operation.DELETE:
         return known
-    return known.unionByName(_tagged(job, added, slices, small, cached, logged, records))
+    return known.unionByName(_tagged(job, added, slices, small, cached, logged, records).rows)
 
 
 def _tagged(
@@ -267,7 +275,7 @@ def _tagged(
     cached: Cached,
     logged: LogContents,
     records: RecordIndex | None,
-) -> DataFrame:
+) -> Tagged:
     """Keyed rows, duplicates merged as the options say, with the place of every key that the table has."""
     deletes = job.operation is Operation.DELETE
     combine = combines(job)
@@ -279,11 +287,13 @@ def _tagged(
     elif job.operation not in _UPDATES and policy is DuplicatePolicy.NONE:
         slices = slices.slice(0, 0)
     if job.client is None or not slices.num_rows:
-        return untagged_batch(
-            *(cached.add(rows), job.spec, job.merging, cached.add),
-            combine=combine,
-            global_keys=job.global_keys,
-            hard_deletes=deletes,
+        return Tagged(
+            untagged_batch(
+                *(cached.add(rows), job.spec, job.merging, cached.add),
+                combine=combine,
+                global_keys=job.global_keys,
+                hard_deletes=deletes,
+            )
         )
     # a record that is not to be inserted again does not move to another partition either
     opts = job.opts if policy is DuplicatePolicy.NONE else job.opts.merged(_STAY)
@@ -293,8 +303,10 @@ def _tagged(
         *(job.client, job.spec, job.merging, opts, logged.new_keys, stays, emptied, records),
         stored_keys=job.stored_keys,
     )
-    rows = tag(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
-    return rows.where(F.col(FILE_ID).isNull()) if policy is DuplicatePolicy.DROP else rows
+    found = tag_batch(cached.add(rows), slices, lookup, combine=combine, hard_deletes=deletes, keep=cached.add)
+    if policy is DuplicatePolicy.DROP:
+        return Tagged(found.rows.where(F.col(FILE_ID).isNull()))
+    return found
 
 
 def record_index_of(job: WriteJob) -> RecordIndex | None:

@@ -7,17 +7,19 @@ records of a partition go to.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from pyhudi.spark.execution.driver_frames import small_frame
 from pyhudi.spark.execution.task_placement import place
+from pyhudi.spark.indexes.record_index.record_index_keys import FILE
 from pyhudi.spark.keys.key_text import quoted
 from pyhudi.table.view.file_group_keys import group_keys
 from pyhudi.write.location_columns import BASE_PATH, FILE_ID, ROW, TASK
@@ -26,6 +28,7 @@ from pyhudi.write.planning.workload_profile import COUNTS_SCHEMA, Workload
 
 _SLOTS, _UPDATE_TASK = "_pyhudi_slots", "_pyhudi_update_task"
 _IDS, _PATHS, _TASKS = "_pyhudi_bucket_ids", "_pyhudi_bucket_paths", "_pyhudi_bucket_tasks"
+_NUMBERS = "_pyhudi_bucket_numbers"
 
 _TASK_ROWS = 100_000
 """Number of rows from which on another task pays, whatever is written."""
@@ -55,8 +58,7 @@ def route(tagged: DataFrame, workload: Workload, max_tasks: int) -> DataFrame:
         task = F.col(_UPDATE_TASK)
     if workload.buckets.num_rows:
         rows = rows.join(F.broadcast(_insert_routes(spark, workload.buckets, groups)), PARTITION_PATH, "left")
-        slot = F.pmod(F.xxhash64(RECORD_KEY), F.size(_SLOTS)).cast("int")
-        bucket = F.element_at(_SLOTS, slot + 1)
+        bucket = _bucket()
         # a record with a place keeps it; coalesce evaluates the lookup for new records only
         task = F.coalesce(task, F.element_at(_TASKS, bucket))
         base_path = F.when(file_id.isNull(), F.element_at(_PATHS, bucket)).otherwise(base_path)
@@ -66,6 +68,23 @@ def route(tagged: DataFrame, workload: Workload, max_tasks: int) -> DataFrame:
     rows = rows.select(*(quoted([name]) for name in names), *(c.alias(n) for n, c in placed.items()), task.alias(TASK))
     moved = rows.repartition(tasks, TASK)
     return moved.sortWithinPartitions(PARTITION_PATH, FILE_ID, F.col(ROW).asc_nulls_last())
+
+
+def new_key_locations(keys: DataFrame, workload: Workload, files: pa.Table) -> DataFrame:
+    """Return keys of new records (``_hoodie_record_key`` and ``_hoodie_partition_path``) with `FILE`, the number of the
+    file that `route` sends them to: of ``files`` (partition, file_id, number); null where there is none of that id."""
+    buckets = workload.buckets
+    at = pc.index_in(group_keys(buckets), value_set=group_keys(files))
+    routes = _bucket_arrays(buckets, {_NUMBERS: files["number"].combine_chunks().take(at)})
+    found = keys.join(F.broadcast(small_frame(keys.sparkSession, pa.table(routes))), PARTITION_PATH, "left")
+    number = F.element_at(_NUMBERS, _bucket())
+    return found.select(*(quoted([name]) for name in keys.columns), number.alias(FILE))
+
+
+def _bucket() -> Column:
+    """Column of the number, from 1 on, of the bucket of its partition that a new record goes to."""
+    slot = F.pmod(F.xxhash64(RECORD_KEY), F.size(_SLOTS)).cast("int")
+    return F.element_at(_SLOTS, slot + 1)
 
 
 def _update_tasks(spark: SparkSession, updates: pa.Table, groups: pa.Table) -> DataFrame:
@@ -79,16 +98,23 @@ def _insert_routes(spark: SparkSession, buckets: pa.Table, groups: pa.Table) -> 
     """One row per partition: its buckets, and the lookup table from a hash to one of them (counted from 1)."""
     at = pc.index_in(group_keys(buckets), value_set=group_keys(groups))
     tasks = groups["task"].combine_chunks().take(at)
+    data = _bucket_arrays(
+        buckets,
+        {
+            _IDS: buckets["file_id"].combine_chunks(),
+            _PATHS: buckets["base_path"].combine_chunks(),
+            _TASKS: tasks,
+        },
+    )
+    return small_frame(spark, pa.table(data))
+
+
+def _bucket_arrays(buckets: pa.Table, facts: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """Columns with one row per partition: which of its buckets a hash means, and lists of facts about buckets."""
     rows = buckets["rows"].to_numpy()
     runs = pc.run_end_encode(buckets["partition"].combine_chunks())
     ends = runs.run_ends.cast(pa.int32())
     bounds = pa.concat_arrays([pa.array([0], pa.int32()), ends])
     lookup = [slots(rows[start:end]) + 1 for start, end in pairwise(bounds.to_pylist())]
-    data = {
-        PARTITION_PATH: runs.values,
-        _SLOTS: pa.array(lookup, pa.list_(pa.int32())),
-        _IDS: pa.ListArray.from_arrays(bounds, buckets["file_id"].combine_chunks()),
-        _PATHS: pa.ListArray.from_arrays(bounds, buckets["base_path"].combine_chunks()),
-        _TASKS: pa.ListArray.from_arrays(bounds, tasks),
-    }
-    return small_frame(spark, pa.table(data))
+    lists = {name: pa.ListArray.from_arrays(bounds, values) for name, values in facts.items()}
+    return {PARTITION_PATH: runs.values, _SLOTS: pa.array(lookup, pa.list_(pa.int32())), **lists}

@@ -1,0 +1,66 @@
+"""Keys of new records and their files as a write was planned, for the record index: nothing is read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyhudi.index.record_index_groups import NOWHERE, RecordGroups
+from pyhudi.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from pyhudi.spark.indexes.record_index.record_index_keys import FILE, GROUP, TASK
+from pyhudi.spark.lookup.record_index_lookup import FOUND_ID, BatchLocations
+from pyhudi.spark.write.plans.row_routing import new_key_locations
+from pyhudi.table.view.file_group_keys import in_groups
+from pyhudi.write.location_columns import DELETE
+from pyhudi.write.planning.workload_profile import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedKeys:
+    """The new keys of a batch that was looked up in the record index, and the plan that sends them to files."""
+
+    located: BatchLocations
+    workload: Workload
+
+    def of(self, files: pa.Table, groups: RecordGroups) -> DataFrame | None:
+        """Return the new keys (`FILE`, `GROUP`, `TASK`), those of one file group of the index in one partition of the
+        frame. Lazy.
+
+        Args:
+            files: Files that got new records: partition, file_id, number, and how many (``tail``).
+            groups: The file groups of the index now.
+
+        Returns:
+            None if the write may have put records into other files than it was planned: only those know then.
+        """
+        if groups.ids != self.located.groups.ids or not as_planned(files, self.workload):
+            return None
+        new = F.col(FOUND_ID).isNull() & ~F.col(DELETE) & (F.col(GROUP) != F.lit(NOWHERE))
+        keys = self.located.places.where(new).select(RECORD_KEY, PARTITION_PATH, GROUP, TASK)
+        found = new_key_locations(keys, self.workload, files)
+        return found.select(RECORD_KEY, FILE, GROUP, TASK)
+
+
+def as_planned(files: pa.Table, workload: Workload) -> bool:
+    """Return True if each partition got as many new records as planned, all of them in planned files.
+
+    Args:
+        files: Files that got new records: partition, file_id, and how many (``tail``; null: not known).
+        workload: The plan.
+    """
+    if not pc.all(in_groups(files, workload.buckets), min_count=0).as_py() or files["tail"].null_count:
+        return False
+    planned = workload.inserts
+    return _sums(planned["partition"], planned["rows"]) == _sums(files["partition"], files["tail"])
+
+
+def _sums(partitions: pa.ChunkedArray, rows: pa.ChunkedArray) -> Mapping[str, int]:
+    """Rows by partition."""
+    table = pa.table([partitions, rows], names=["partition", "rows"])
+    summed = table.group_by("partition").aggregate([("rows", "sum")])
+    return dict(zip(summed["partition"].to_pylist(), summed["rows_sum"].to_pylist(), strict=True))
