@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import multiprocessing
 import threading
 import time
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ from pyhudi.errors import InvalidOptionError
 from pyhudi.storage import InProcessLock, Storage, open_storage
 from pyhudi.timeline.instant import parse_instant
 from pyhudi.timeline.instant_generator import InstantGenerator
+from tests.processes import separate_processes
 
 MAX_CLOCK_SKEW = TIME_GENERATOR_MAX_CLOCK_SKEW_MS.key
 
@@ -63,7 +63,7 @@ def _issue(uri: str, queue: Queue[list[tuple[str, int]]]) -> None:
 
 def test_instants_rise_among_processes(tmp_path: Path):
     (tmp_path / ".hoodie").mkdir()
-    context = multiprocessing.get_context("spawn")
+    context = separate_processes()
     queue: Queue[list[tuple[str, int]]] = context.Queue()
     processes = [context.Process(target=_issue, args=(tmp_path.as_uri(), queue)) for _ in range(3)]
     for process in processes:
