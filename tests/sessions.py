@@ -48,6 +48,7 @@ def start_session(folder: Path) -> SparkSession:
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     ensure_java()
     remember_java_classes()
+    send_rows_to_java()
     builder = Session.builder.master("local[2]").appName("pyhudi-tests")
     for key, value in {
         **SMALL,
@@ -85,3 +86,23 @@ def remember_java_classes() -> None:
         return value
 
     JVMView.__getattr__ = remembered
+
+
+def send_rows_to_java() -> None:
+    """Have `SparkSession.createDataFrame` hand over the rows of a list as the driver has pickled them.
+
+    Otherwise they go through Python workers, which only put them into batches of another size, and that again at each
+    evaluation of the frame: a write evaluates its frame several times.
+    """
+    from pyspark import RDD
+    from pyspark.serializers import BatchedSerializer, CPickleSerializer
+
+    pickled = RDD._pickled
+
+    def as_given(rows: RDD) -> RDD:
+        serializer = rows._jrdd_deserializer
+        if isinstance(serializer, BatchedSerializer) and isinstance(serializer.serializer, CPickleSerializer):
+            return rows
+        return pickled(rows)
+
+    RDD._pickled = as_given
