@@ -11,7 +11,7 @@ SPARK4_READY := $(SPARK4)/.ready
 # tests, in their order, so that a fixture of a module is seldom made twice. PYTEST_PROCESSES=1: one after the other
 IN_PARALLEL = -n $(or $(PYTEST_PROCESSES),2) --dist worksteal
 # a write waits for the disk at each file, which leaves a core idle: files of tests are in memory, but where ALL=1
-PYTEST := $(if $(ALL),,scripts/in_memory.sh )$(PYTHON_IN) -m pytest
+IN_MEMORY := $(if $(ALL),,scripts/in_memory.sh)
 # variants of what others test, too (tests/cases.py), take as long again: ALL=1 runs them
 # and half of the examples and of the places where something dies are tried, but where ALL=1 or a number says otherwise
 export PYHUDI_EXAMPLES ?= $(if $(ALL),1,0.5)
@@ -52,20 +52,20 @@ boundaries: $(READY)
 	$(VENV)/bin/lint-imports --no-cache
 
 unit: $(READY) ## tests without Spark
-	$(PYTEST) $(IN_PARALLEL) tests/unit tests/golden $(call not,interop)
+	$(IN_MEMORY) $(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/unit tests/golden $(call not,interop)
 
 spark: $(READY) ## tests on Spark 3.5
-	$(PYTEST) $(IN_PARALLEL) tests/spark $(call not)
+	$(IN_MEMORY) $(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/spark $(call not)
 
 # in one run, so that no core waits for the end of one suite; Apache Hudi first, in one of the processes
 spark-and-interop: $(READY)
-	$(PYTEST) $(IN_PARALLEL) tests/interop tests/spark $(call not)
+	$(IN_MEMORY) $(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/interop tests/spark $(call not)
 
 spark4: $(SPARK4_READY) ## the same tests on the newest Spark 4
-	$(if $(ALL),,scripts/in_memory.sh )$(SPARK4)/bin/python -m pytest $(IN_PARALLEL) tests/spark $(call not)
+	$(IN_MEMORY) $(SPARK4)/bin/python -m pytest $(IN_PARALLEL) tests/spark $(call not)
 
 interop: $(READY) ## the real Apache Hudi 0.15, 1.0, 1.2 and hudi-rs against ours, both ways
-	$(PYTEST) $(IN_PARALLEL) tests/interop $(call not)
+	$(IN_MEMORY) $(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/interop $(call not)
 
 bench: $(READY) $(SPARK4_READY) ## the benchmark against Apache Hudi, Delta, Iceberg and parquet (BENCH_SF=1)
 	$(PYTHON_IN) -m bench
