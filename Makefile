@@ -10,13 +10,15 @@ SPARK4_READY := $(SPARK4)/.ready
 # two processes, each with a Spark of its own: one alone leaves a core idle half of the time. Each begins with a half of the
 # tests, in their order, so that a fixture of a module is seldom made twice. PYTEST_PROCESSES=1: one after the other
 IN_PARALLEL = -n $(or $(PYTEST_PROCESSES),2) --dist worksteal
+# a write waits for the disk at each file, which leaves a core idle: files of tests are in memory, but where ALL=1
+IN_MEMORY := $(if $(ALL),,scripts/in_memory.sh)
 # variants of what others test, too (tests/cases.py), take as long again: ALL=1 runs them
 # and half of the examples and of the places where something dies are tried, but where ALL=1 or a number says otherwise
 export PYHUDI_EXAMPLES ?= $(if $(ALL),1,0.5)
 not = $(if $(ALL),$(if $(1),-m 'not $(1)'),-m 'not slow$(if $(1), and not $(1))')
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test check lint types boundaries unit spark spark4 interop bench bench-quick bench-memory docs format clean
+.PHONY: help quickstart test check lint types boundaries unit spark spark-and-interop spark4 interop bench bench-quick bench-memory docs format clean
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -33,7 +35,9 @@ $(SPARK4_READY): pyproject.toml scripts/environment.sh
 quickstart: $(READY) ## the main job on 336,776 real flights, with a report of the table
 	@$(PYTHON_IN) examples/quickstart.py
 
-test: check unit spark interop ## every check and test on Spark 3.5, the real Apache Hudi included (what CI runs; ALL=1: all variants)
+test: $(READY) ## every check and test on Spark 3.5, the real Apache Hudi included (what CI runs; ALL=1: all variants)
+	@$(MAKE) --no-print-directory -j2 check unit
+	@$(MAKE) --no-print-directory spark-and-interop
 
 check: lint types boundaries ## ruff, mypy --strict, import boundaries
 
@@ -48,16 +52,20 @@ boundaries: $(READY)
 	$(VENV)/bin/lint-imports --no-cache
 
 unit: $(READY) ## tests without Spark
-	$(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/unit tests/golden $(call not,interop)
+	$(IN_MEMORY) $(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/unit tests/golden $(call not,interop)
 
 spark: $(READY) ## tests on Spark 3.5
-	$(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/spark $(call not)
+	$(IN_MEMORY) $(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/spark $(call not)
+
+# in one run, so that no core waits for the end of one suite; Apache Hudi first, in one of the processes
+spark-and-interop: $(READY)
+	$(IN_MEMORY) $(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/interop tests/spark $(call not)
 
 spark4: $(SPARK4_READY) ## the same tests on the newest Spark 4
-	$(SPARK4)/bin/python -m pytest $(IN_PARALLEL) tests/spark $(call not)
+	$(IN_MEMORY) $(SPARK4)/bin/python -m pytest $(IN_PARALLEL) tests/spark $(call not)
 
 interop: $(READY) ## the real Apache Hudi 0.15, 1.0, 1.2 and hudi-rs against ours, both ways
-	$(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/interop $(call not)
+	$(IN_MEMORY) $(PYTHON_IN) -m pytest $(IN_PARALLEL) tests/interop $(call not)
 
 bench: $(READY) $(SPARK4_READY) ## the benchmark against Apache Hudi, Delta, Iceberg and parquet (BENCH_SF=1)
 	$(PYTHON_IN) -m bench

@@ -1,6 +1,14 @@
-"""Settings of every Spark that the tests start."""
+"""Settings of every Spark that the tests start, and the session that most tests share."""
 
 from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SMALL = {
     "spark.ui.enabled": "false",
@@ -25,6 +33,38 @@ SMALL = {
 }
 
 
+def start_session(folder: Path) -> SparkSession:
+    """Start a local session with two cores and few shuffle partitions; works on Spark 3.5 and 4.
+
+    Args:
+        folder: Folder of the warehouse and of Spark's temporary files.
+    """
+    from pyspark.sql import SparkSession as Session
+
+    from pyhudi.spark.java_runtime import ensure_java
+
+    # without it the workers may start another Python, which lacks pyarrow
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    ensure_java()
+    remember_java_classes()
+    send_rows_to_java()
+    builder = Session.builder.master("local[2]").appName("pyhudi-tests")
+    for key, value in {
+        **SMALL,
+        "spark.python.daemon.module": "tests.worker_daemon",
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[1]),
+        "spark.sql.shuffle.partitions": "4",
+        "spark.default.parallelism": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+    }.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
 def remember_java_classes() -> None:
     """Have Py4J look up each name of a Java class once, not at each call of a function of `pyspark.sql.functions`.
 
@@ -46,3 +86,23 @@ def remember_java_classes() -> None:
         return value
 
     JVMView.__getattr__ = remembered
+
+
+def send_rows_to_java() -> None:
+    """Have `SparkSession.createDataFrame` hand over the rows of a list as the driver has pickled them.
+
+    Otherwise they go through Python workers, which only put them into batches of another size, and that again at each
+    evaluation of the frame: a write evaluates its frame several times.
+    """
+    from pyspark import RDD
+    from pyspark.serializers import BatchedSerializer, CPickleSerializer
+
+    pickled = RDD._pickled
+
+    def as_given(rows: RDD) -> RDD:
+        serializer = rows._jrdd_deserializer
+        if isinstance(serializer, BatchedSerializer) and isinstance(serializer.serializer, CPickleSerializer):
+            return rows
+        return pickled(rows)
+
+    RDD._pickled = as_given

@@ -1,14 +1,16 @@
-"""Fixtures: one Apache Hudi at a time (tests are grouped by release) and one Spark of ours for all of them."""
+"""Fixtures: one Apache Hudi at a time (tests are grouped by release) and our Spark with pyhudi activated."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.interop.oracle import Oracle
-from tests.sessions import SMALL, remember_java_classes
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class OneAtATime:
@@ -31,7 +33,7 @@ class OneAtATime:
             self._running = None
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def oracles() -> Iterator[OneAtATime]:
     """Apache Hudi's processes."""
     keeper = OneAtATime()
@@ -45,22 +47,18 @@ def oracle(request: pytest.FixtureRequest, oracles: OneAtATime) -> Oracle:
     return oracles.get(request.param)
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+@pytest.fixture(scope="package")
+def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
     """Our side: a Spark without any jar, with pyhudi activated."""
-    from pyspark.sql import SparkSession
-
     import pyhudi
 
-    remember_java_classes()
-    builder = pyhudi.configure_spark(SparkSession.builder)
-    for key, value in {**SMALL, "spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    pyhudi.activate(session)
-    yield session
-    session.stop()
+    key = "spark.sql.shuffle.partitions"
+    usual = spark_session.conf.get(key)
+    spark_session.conf.set(key, "2")
+    pyhudi.activate(spark_session)
+    yield spark_session
+    pyhudi.deactivate()
+    spark_session.conf.set(key, usual)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from pyhudi.index.record_index_groups import NOWHERE, RecordGroups, new_group_ids
 from pyhudi.metadata.records.metadata_keys import group_of
 
-_PARTITIONS = st.dictionaries(st.text(max_size=6), st.integers(1, 4), min_size=1, max_size=6)
+# no folder is called ".", which stands for the empty path in the names of groups
+_PATHS = st.text(max_size=6).filter(lambda path: path != ".")
+_PARTITIONS = st.dictionaries(_PATHS, st.integers(1, 4), min_size=1, max_size=6)
 
 
 @given(_PARTITIONS, st.lists(st.text(max_size=8), max_size=30), st.data())

@@ -207,7 +207,7 @@ def test_refused_with_the_statement_in_the_message(text):
 def test_a_statement_costs_little():
     text = "select a, b from t where c = 'x' and d between 1 and 2 group by a, b"
     parse(text)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(20):
         parse(text)
-    assert (time.perf_counter() - start) / 20 < 0.005
+    assert (time.process_time() - start) / 20 < 0.005

@@ -15,6 +15,7 @@ import pytest
 from pyhudi.errors import AlreadyExistsError, ConfigError, InvalidOptionError, StorageError, UnansweredError
 from pyhudi.storage import FolderLock, LocalStorage, Storage, host_lock, open_storage
 from pyhudi.storage import posix_files as posix_module
+from tests.processes import separate_processes
 from tests.unit.storage.suite import StorageTests
 
 
@@ -279,7 +280,7 @@ def _count(root: str, rounds: int, lock: bool) -> None:
 
 
 def test_one_process_wins_each_path(tmp_path: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(4) as pool:
+    with separate_processes().Pool(4) as pool:
         root, start = str(tmp_path), time.time() + 1.0
         won = pool.starmap(_create_all, [(root, number, 200, start) for number in range(4)], chunksize=1)
     assert sum(won) == 200

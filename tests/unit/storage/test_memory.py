@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import multiprocessing
 import pickle
 import sys
 from uuid import uuid4
@@ -9,6 +8,7 @@ import pytest
 
 from pyhudi.errors import SetupError, StorageError
 from pyhudi.storage import Storage, open_storage
+from tests.processes import separate_processes
 from tests.unit.storage.suite import StorageTests
 
 pytest.importorskip("obstore")
@@ -48,7 +48,7 @@ def _read(data: bytes) -> str:
 def test_another_process_is_told() -> None:
     storage = open_storage(f"memory://{uuid4()}/t")
     storage.write("f", b"1")
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+    with separate_processes().Pool(1) as pool:
         assert "memory of another process" in pool.apply(_read, (pickle.dumps(storage),))
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import multiprocessing
 import pickle
 import time
 
@@ -9,6 +8,7 @@ import pytest
 from pyhudi.errors import AlreadyExistsError, ConfigError, PreconditionFailedError, StorageError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.object_store_location import reason_of
+from tests.processes import separate_processes
 from tests.unit.storage.s3_server import S3Server
 from tests.unit.storage.suite import StorageTests, write_and_fail
 
@@ -230,7 +230,7 @@ def _create_all(root: str, options: dict[str, str], count: int, start: float) ->
 
 def test_one_process_wins_each_object(s3: S3Server) -> None:
     root = f"s3://{s3.new_bucket()}/t"
-    with multiprocessing.get_context("spawn").Pool(3) as pool:
+    with separate_processes().Pool(3) as pool:
         start = time.time() + 1.0
         won = pool.starmap(_create_all, [(root, s3.options, 40, start)] * 3, chunksize=1)
     assert sum(won) == 40

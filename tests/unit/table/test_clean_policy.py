@@ -162,8 +162,8 @@ def test_many_files_are_planned_quickly() -> None:
     sizes = pa.ListArray.from_arrays(pa.array(np.zeros(len(paths) + 1, np.int32)), pa.array([], pa.int64()))
     columns = [pa.repeat(pa.scalar("p"), len(paths)), ids, instants, paths, pa.repeat(1, len(paths)), empty, sizes]
     slices = pa.Table.from_arrays(columns, schema=SLICE_SCHEMA)
-    begun = time.perf_counter()
+    begun = time.process_time()
     found = expired_files(slices, SLICE_SCHEMA.empty_table(), Retention(), at(versions - 1))
-    assert time.perf_counter() - begun < 3
+    assert time.process_time() - begun < 3
     assert found.num_rows == groups * (versions - 2)
     assert expired_by_instant(slices, at(versions - 1)).sum() == found.num_rows

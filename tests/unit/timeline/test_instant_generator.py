@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import multiprocessing
 import threading
 import time
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ from pyhudi.errors import InvalidOptionError
 from pyhudi.storage import InProcessLock, Storage, open_storage
 from pyhudi.timeline.instant import parse_instant
 from pyhudi.timeline.instant_generator import InstantGenerator
+from tests.processes import separate_processes
 
 MAX_CLOCK_SKEW = TIME_GENERATOR_MAX_CLOCK_SKEW_MS.key
 
@@ -63,7 +63,7 @@ def _issue(uri: str, queue: Queue[list[tuple[str, int]]]) -> None:
 
 def test_instants_rise_among_processes(tmp_path: Path):
     (tmp_path / ".hoodie").mkdir()
-    context = multiprocessing.get_context("spawn")
+    context = separate_processes()
     queue: Queue[list[tuple[str, int]]] = context.Queue()
     processes = [context.Process(target=_issue, args=(tmp_path.as_uri(), queue)) for _ in range(3)]
     for process in processes:
@@ -108,19 +108,24 @@ def test_the_same_writer_looks_without_waiting(storage: Storage):
     assert not InProcessLock("look").acquire(0)  # the time is still waited out
 
 
-def test_a_time_waits_for_those_of_the_hold_before(storage: Storage):
+def test_a_time_waits_for_those_of_the_hold_before(storage: Storage, monkeypatch: pytest.MonkeyPatch):
     """Also when the same writer has looked in between; times of one hold do not wait for each other."""
     generator = InstantGenerator(storage, {MAX_CLOCK_SKEW: "300"})
+    waits: list[float] = []
+    sleep = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda seconds: (waits.append(seconds), sleep(seconds)))
     begun = time.monotonic()
     generator.next()
     with generator.lock:
         pass
     with generator.lock:
-        assert time.monotonic() - begun < 0.25
+        assert sum(waits) < 0.05
+        waits.clear()
         for _ in range(3):
             with generator.reserve(locked=True) as slot:
                 slot.take()
-        assert 0.3 <= time.monotonic() - begun < 0.6
+        assert time.monotonic() - begun >= 0.3
+        assert len(waits) <= 1
 
 
 def test_a_time_that_was_not_taken_keeps_nobody_waiting(storage: Storage):

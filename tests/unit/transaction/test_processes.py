@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from pyhudi.storage import open_storage
 from pyhudi.transaction.commit_outcome import Committed
+from tests.processes import separate_processes
 from tests.unit.transaction.tables import MULTI_WRITER, Write, active, check_clean, make_table
 
 WRITERS, WRITES = 3, 4
@@ -33,7 +33,7 @@ def _work(uri: str, provider: str, number: int, same_group: bool) -> None:
 def test_several_processes(tmp_path: Path, provider: str, same_group: bool):
     storage = open_storage(tmp_path)
     make_table(storage, 9)
-    context = multiprocessing.get_context("spawn")
+    context = separate_processes()
     arguments = [(tmp_path.as_uri(), provider, number, same_group) for number in range(WRITERS)]
     processes = [context.Process(target=_work, args=args) for args in arguments]
     for process in processes:
