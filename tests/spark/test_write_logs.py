@@ -82,17 +82,26 @@ def test_all_operations_one_after_the_other(spark: SparkSession, tmp_path: Path,
     assert actions == ["replacecommit", "deltacommit", *["replacecommit"] * 2, *["deltacommit"] * 6]
 
 
-def test_what_log_files_hold(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "block_type"),
+    [
+        pytest.param({}, BlockType.PARQUET_DATA, id="default"),
+        pytest.param({"hoodie__logfile__data__block__format": "avro"}, BlockType.AVRO_DATA, id="avro"),
+    ],
+)
+def test_what_log_files_hold(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str], block_type: BlockType
+) -> None:
     path = tmp_path / "table"
     load(spark, path, batch(0, 20, 10, "base", 1))
     base = TableMetaClient.open(str(path)).active_timeline().timeline.writes().last.requested
     rows = [("k007", "p0", 11, "b"), ("k003", "p0", 5, "a"), ("k011", "p0", 12, "c")]
-    result = write(frame(spark, rows), str(path), merge_on_read("upsert"))
+    result = write(frame(spark, rows), str(path), merge_on_read("upsert", **options))
     (file,) = log_files(path)
     name = parse_names(pa.array([file.name])).to_pylist()[0]
     assert (name["instant"], name["log_version"]) == (result.instant, 1)
     (block,) = scan_blocks(file.read_bytes())
-    assert (block.type, block.instant, block.positions_base_instant) == (BlockType.AVRO_DATA, result.instant, base)
+    assert (block.type, block.instant, block.positions_base_instant) == (block_type, result.instant, base)
     found = decode_records(block).to_pylist()
     assert block.positions().tolist() == [3, 7, 11]
     assert [row["v"] for row in found] == ["a", "b", "c"]
@@ -150,7 +159,7 @@ def test_deletes_carry_their_ordering_values(spark: SparkSession, tmp_path: Path
     result = write(spark.createDataFrame(rows, schema), str(path), merge_on_read("upsert", **marked))
     assert (result.num_updates, result.num_deletes, result.num_inserts) == (1, 3, 0)
     data, deletes = blocks(path)
-    assert (data.type, deletes.type) == (BlockType.AVRO_DATA, BlockType.DELETE)
+    assert (data.type, deletes.type) == (BlockType.PARQUET_DATA, BlockType.DELETE)
     found = decode_deletes(deletes, pa.schema([("ts", pa.int64())])).to_pylist()
     assert [(row["_hoodie_record_key"], row["ts"]) for row in found] == [("k1", 9), ("k2", 11), ("k3", 11)]
     assert len(deletes.positions()) == 3

@@ -125,7 +125,9 @@ ORC_CODEC = choice("hoodie.orc.compression.codec", OrcCodec.ZLIB, "Compression o
 # --- log files -----------------------------------------------------------------------------------------------------
 
 LOG_BLOCK_FORMAT = choice(
-    "hoodie.logfile.data.block.format", LogBlockFormat.AVRO, "What the records of a log block are written as."
+    "hoodie.logfile.data.block.format",
+    LogBlockFormat.PARQUET,
+    "Format of the records in log blocks. Apache Hudi writes Avro by default and reads all of them.",
 )
 LOG_MAX_SIZE = integer(
     "hoodie.logfile.max.size", 1024 * _MB, "Size at which a write goes on with another log file, in bytes.", least=1
