@@ -61,7 +61,7 @@ class MemoryStorage:
 
     def create(self, path: str, data: bytes) -> None:
         if path in self.files:
-            raise AlreadyExistsError(f"file {path!r} exists already")
+            raise AlreadyExistsError(f"file {path!r} exists")
         self.write(path, data)
 
     def replace(self, path: str, data: bytes, version: str | None) -> str:
@@ -379,7 +379,7 @@ class ActorStorage:
     def _call(self, name: str, operation: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         actor = self.actor
         if actor.dead:
-            raise Killed(f"{name} of a dead process")
+            raise Killed(f"{name} after the process was killed")
         actor.world.step(actor)
         what = args[0] if args and isinstance(args[0], str) else ""
         actor.operations.append(f"{name} {what}")
@@ -409,7 +409,7 @@ class ActorStorage:
             case "sent twice":
                 operation()
                 if name == "create":
-                    raise AlreadyExistsError(f"{path!r} exists already")
+                    raise AlreadyExistsError(f"{path!r} exists")
                 if name == "replace":
                     raise PreconditionFailedError(f"{path!r} was changed")
             case "late" if name in ("create", "replace"):
