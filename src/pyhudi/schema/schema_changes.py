@@ -73,8 +73,8 @@ class Position:
             return (*others, moved)
         if reference not in names:
             raise SchemaMismatchError(
-                f"cannot place column {_joined(parent, moved.name)!r} next to {reference!r}: {parent or 'the table'} has no "
-                f"such column; it has {', '.join(names)}"
+                f"cannot place column {_joined(parent, moved.name)!r} next to {reference!r}: {parent or 'the table'} "
+                f"has no such column; it has {', '.join(names)}"
             )
         at = names.index(reference) + (self.after is not None)
         return (*others[:at], moved, *others[at:])
