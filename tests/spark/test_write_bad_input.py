@@ -122,7 +122,7 @@ def test_options_that_contradict_the_table(spark: SparkSession, table: Path) -> 
         write(rows, str(table), options("upsert"), "replace")
     with unchanged(table, errors.ConfigError, "append"):
         write(rows, str(table), options("delete"), "overwrite")
-    with unchanged(table, errors.ConfigError, "delete.field is given without hoodie.payload.delete.marker"):
+    with unchanged(table, errors.ConfigError, "delete.field is set without hoodie.payload.delete.marker"):
         upsert(rows, table, hoodie__payload__delete__field="v")
     with unchanged(table, errors.UnsupportedTableError, "bucket index"):
         upsert(rows, table, hoodie__index__type="BUCKET")
@@ -133,7 +133,7 @@ def test_options_that_contradict_the_table(spark: SparkSession, table: Path) -> 
     [
         ("hoodie.parquet.outputtimestamptype", "TIMESTAMP_MILLIS", "microseconds.*leave the option out"),
         ("hoodie.parquet.outputtimestamptype", "INT96", "microseconds.*leave the option out"),
-        ("hoodie.parquet.compression.codec", "lz4", "'lz4' cannot be written.*lz4_raw"),
+        ("hoodie.parquet.compression.codec", "lz4", "'lz4' is not supported.*lz4_raw"),
         ("pyhudi.parquet.compression.level", "99", "compression.level.*22 for zstd"),
         ("hoodie.index.bloom.fpp", "0", "between 0 and 1"),
         ("hoodie.bulkinsert.user.defined.partitioner.sort.columns", "ts,nothing", "no column 'nothing' for the sort"),

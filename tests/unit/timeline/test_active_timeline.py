@@ -78,7 +78,7 @@ def test_a_transition_is_made_once(active: ActiveTimeline):
 def test_completing_twice_is_refused(active: ActiveTimeline):
     inflight = active.to_inflight(active.create_requested("commit", T1))
     active.complete(inflight, b"x", T2)
-    with pytest.raises(TimelineError, match="completed already"):
+    with pytest.raises(TimelineError, match="already completed"):
         active.reload().complete(inflight, b"x", T3)
 
 

@@ -138,7 +138,7 @@ class TestARollbackThatBegan:
                     super().write(path, data)
 
         tx = write.begin(Slept(storage))
-        with pytest.raises(TransactionError, match="rolled back while this task was still at work"):
+        with pytest.raises(TransactionError, match="rolled back while this task was still running"):
             write.write_files(tx)
         assert len(others) == 1
         check_clean(storage)
@@ -239,7 +239,7 @@ class TestAPublicationWithoutAnswer:
     def test_nor_can_be_looked_for(self, storage: Storage):
         """An error that is certain is not, if nobody can see whether the file is there."""
         faults = [Fault("create", 1, "after", StorageError, path=COMPLETED), Fault("read", 1, path=COMPLETED)]
-        with pytest.raises(CommitStateUnknownError, match="looked for"):
+        with pytest.raises(CommitStateUnknownError, match="reading the file failed"):
             Write().run(FaultyStorage(storage, faults))
         Write().run(storage)
         check_clean(storage)

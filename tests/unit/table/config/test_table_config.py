@@ -58,7 +58,7 @@ class TestGoldenTables:
     def test_version_5_is_read_and_not_written(self, name: str) -> None:
         for found in golden(name).values():
             found.check_readable()
-            with pytest.raises(UnsupportedTableError, match="upgrade it first"):
+            with pytest.raises(UnsupportedTableError, match="upgrade the table first"):
                 found.check_writable()
 
     @pytest.mark.parametrize("name", WRITABLE)
@@ -244,7 +244,7 @@ class TestRefusals:
 
     def test_version_5_is_read_only(self) -> None:
         config(5).check_readable()
-        with pytest.raises(UnsupportedTableError, match=r"version 5.*upgrade it first"):
+        with pytest.raises(UnsupportedTableError, match=r"version 5.*upgrade the table first"):
             config(5).check_writable()
 
     def test_java_key_generators_are_read_only(self) -> None:
