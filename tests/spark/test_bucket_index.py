@@ -281,7 +281,7 @@ def test_consistent_hashing(spark: SparkSession, tmp_path: Path, monkeypatch: py
     assert rows_of(path) == model.rows
     with pytest.raises(UnsupportedTableError, match="bucket index"):
         write(frame(spark, rows), path, bucketed("upsert", "MERGE_ON_READ"))
-    with pytest.raises(ConfigError, match="merge-on-read tables only"):
+    with pytest.raises(ConfigError, match="requires a merge-on-read table"):
         write(frame(spark, rows), str(tmp_path / "copies"), bucketed("upsert", "COPY_ON_WRITE", **engine))
 
 

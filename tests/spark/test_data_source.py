@@ -140,7 +140,7 @@ def test_append_that_fails(tmp_path: Path, spark: SparkSession) -> None:
     with pytest.raises(Exception, match="'id' is null or empty"):
         _append(bad, path, KEYED)
     assert all(instant.is_completed for instant in _instants(path))
-    with pytest.raises(Exception, match="cannot be a folder of the table"):
+    with pytest.raises(Exception, match="is not a valid folder of the table"):
         _append(good.selectExpr("id", "'..' AS p"), path, KEYED)
     assert len(list(path.rglob("*.parquet"))) - len(list((path / ".hoodie").rglob("*.parquet"))) == len(
         set(HudiTable.for_path(str(path)).scan().to_arrow()["_hoodie_file_name"].to_pylist())

@@ -189,7 +189,7 @@ def test_tables_that_are_not_written(spark: SparkSession, table: Path) -> None:
     text = properties.read_text()
     for change, message in {
         ("hoodie.table.version=9", "hoodie.table.version=10"): "version 10",
-        ("hoodie.record.merge.mode=EVENT_TIME_ORDERING", "hoodie.record.merge.mode=CUSTOM"): "no merger of that id",
+        ("hoodie.record.merge.mode=EVENT_TIME_ORDERING", "hoodie.record.merge.mode=CUSTOM"): "no merger with that id",
     }.items():
         assert change[0] in text
         properties.write_text(text.replace(*change))

@@ -289,7 +289,7 @@ def test_gone_and_damaged_files(plain: Slice) -> None:
     with pytest.raises(FormatError, match=plain.log_paths[0].replace(".", r"\.")):
         plain.read()
     log.unlink()
-    with pytest.raises(QueryError, match=r"slice .*in partition '' is gone.*retained"):
+    with pytest.raises(QueryError, match=r"slice .*in partition '' no longer exists.*retained"):
         plain.read()
     log.write_bytes(data)
     (plain.folder / str(plain.base_path)).write_bytes(b"PAR1")

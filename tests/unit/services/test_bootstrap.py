@@ -181,11 +181,11 @@ def test_a_source_that_changed_is_refused(source: Path, tmp_path: Path):
     with pytest.raises(CorruptTableError, match=r"part-0\.parquet.*has changed since the bootstrap"):
         table.scan().to_arrow()
     path.unlink()
-    with pytest.raises(CorruptTableError, match=r"part-0\.parquet.*is gone; restore it"):
+    with pytest.raises(CorruptTableError, match=r"part-0\.parquet.*no longer exists; restore it"):
         table.scan().to_arrow()
     assert table.scan(columns=["_hoodie_record_key"]).to_arrow().num_rows == 120  # which the table has itself
     path.write_bytes(content)
-    with pytest.raises(CorruptTableError, match=r"its last change is of .* and was of .*modification\.times=false"):
+    with pytest.raises(CorruptTableError, match=r"its modification time is .* and was .*modification\.times=false"):
         table.scan().to_arrow()
     os.utime(path, ns=times)
     assert table.scan().to_arrow().num_rows == 120
@@ -196,7 +196,7 @@ def test_a_source_that_changed_is_refused(source: Path, tmp_path: Path):
     update_properties(LocalStorage(tmp_path / "table"), put=lenient)
     assert table.scan().to_arrow().num_rows == 120
     (tmp_path / "table/.hoodie/.aux/.bootstrap/.fileids").rename(tmp_path / "lost")
-    with pytest.raises(CorruptTableError, match="bootstrap index .* is missing"):
+    with pytest.raises(CorruptTableError, match=r"bootstrap index .* is missing"):
         table.scan().to_arrow()
 
 
