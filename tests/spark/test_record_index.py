@@ -287,7 +287,7 @@ def test_two_writers_that_add_one_key_at_once(
         rounds = [batch(51, 52, 1, "before")] if first else []
         beside([("n2", "p0", 2, "one")], [*rounds, [("n3", "p0", 2, "other")]])
         upsert([("new", "p1", 3, "again")])
-    assert "out of use" not in caplog.text
+    assert "will be disabled" not in caplog.text
     assert rows_of(path) == model.rows
     assert places(path) == real_places(path)
     for key in ("new", "n2", "n3"):

@@ -129,7 +129,7 @@ def test_unknown_versions_and_kinds():
         record_schema(7)
     with pytest.raises(FormatError, match="no SecondaryIndexMetadata"):
         payload_type(RecordType.SECONDARY_INDEX, 6)
-    with pytest.raises(FormatError, match="no records of a metadata table"):
+    with pytest.raises(FormatError, match="not records of a metadata table"):
         decode(pa.array([b""]), '{"type":"record","name":"r","fields":[{"name":"a","type":"int"}]}')
 
 

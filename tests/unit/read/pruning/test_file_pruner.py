@@ -436,7 +436,7 @@ def test_statistics_of_partitions_that_were_left_behind(tmp_path: Path, monkeypa
     data = CommitMetadata("UPSERT_PREPPED", write_stats(stats), {}).encode(9, "deltacommit")
     table.storage.write(f"{FOLDER}/.hoodie/timeline/{at(20)}_{at(20)}.deltacommit", data)
     assert ids(table, [("i", "=", 50)]) == {"k1"}
-    assert "has added files, but nothing to it" in plan(table, [("i", "=", 50)]).skipped[0]
+    assert "has added files, but has not updated it" in plan(table, [("i", "=", 50)]).skipped[0]
     assert set(asked) == {at(20)}
 
 
