@@ -159,7 +159,7 @@ def test_a_write_planned_before_it_is_a_conflict(tmp_path: Path) -> None:
     tx.to_inflight()
     alter_schema(TableMetaClient.open(table.path, opts), opts, rename)
     outcome = tx.commit(CommitMetadata("UPSERT", extra={"schema": text or ""}), planned_on=text, agree_on_columns=True)
-    with pytest.raises(ConflictError, match="has changed the table's columns"):
+    with pytest.raises(ConflictError, match="has changed the columns of the table"):
         raise outcome.error()  # type: ignore[union-attr]
 
 

@@ -137,7 +137,7 @@ def test_a_second_builder_without_heartbeats(mor: MorTable, monkeypatch: pytest.
         inner.append(run(mor))
 
     during(monkeypatch, act)
-    with pytest.raises(ConflictError, match="not this attempt's any more"):
+    with pytest.raises(ConflictError, match="no longer belongs to this attempt"):
         run(mor)
     assert inner == [wanted(mor)]
     check(mor)

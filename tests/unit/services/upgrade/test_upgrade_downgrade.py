@@ -267,7 +267,7 @@ def test_a_writer_that_is_alive_is_left_alone(grown: Tables, tmp_path: Path) -> 
     mor = copy_of(grown, 6, tmp_path)
     mor.options = several
     tx = mor.begin()
-    with pytest.raises(BusyError, match="heartbeat is alive"):
+    with pytest.raises(BusyError, match="a current heartbeat"):
         mor.table.services.upgrade(8)
     tx.abort()
     change(mor, 8)
