@@ -137,8 +137,8 @@ def test_options_that_contradict_the_table(spark: SparkSession, table: Path) -> 
         ("pyhudi.parquet.compression.level", "99", "compression.level.*22 for zstd"),
         ("hoodie.index.bloom.fpp", "0", "between 0 and 1"),
         ("hoodie.bulkinsert.user.defined.partitioner.sort.columns", "ts,nothing", "no column 'nothing' for the sort"),
-        ("hoodie.precommit.validators", "org.example.Mine", "cannot run here"),
-        ("hoodie.index.class", "org.example.Mine", "cannot run here"),
+        ("hoodie.precommit.validators", "org.example.Mine", "cannot run"),
+        ("hoodie.index.class", "org.example.Mine", "custom index classes"),
         ("hoodie.write.schema", "{}", "select and cast"),
         ("hoodie.allow.operation.metadata.field", "true", "leave the option out"),
         ("hoodie.write.concurrency.mode", "NON_BLOCKING_CONCURRENCY_CONTROL", "OPTIMISTIC"),
@@ -167,7 +167,7 @@ def test_options_that_ask_for_what_is_not_done(spark: SparkSession, table: Path)
 
 def test_indexes_that_are_not_there(spark: SparkSession, table: Path, tmp_path: Path) -> None:
     for path in (table, tmp_path / "new"):
-        with pytest.raises(errors.UnsupportedTableError, match="INMEMORY: this index lives"):
+        with pytest.raises(errors.UnsupportedTableError, match="INMEMORY: this index exists"):
             upsert(frame(spark, ROWS), path, hoodie__index__type="INMEMORY")
     assert not (tmp_path / "new").exists()
 
