@@ -131,11 +131,11 @@ def test_a_missing_library_is_named(table, monkeypatch):
     ("arguments", "error", "message"),
     [
         ({"as_of": "yesterday"}, InvalidOptionError, "yesterday"),
-        ({"end": at(20)}, QueryError, "needs begin"),
+        ({"end": at(20)}, QueryError, "requires begin"),
         ({"columns": ["nope"]}, QueryError, "nope"),
         ({"columns": "id"}, QueryError, r"write \['id'\]"),
         ({"filter": [("nope", "=", 1)]}, QueryError, "nope"),
-        ({"filter": "length(id) > 1"}, QueryError, "only Spark understands"),
+        ({"filter": "length(id) > 1"}, QueryError, "requires Spark"),
     ],
 )
 def test_scans_that_cannot_be(table, arguments, error, message):
