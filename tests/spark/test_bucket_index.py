@@ -333,7 +333,7 @@ def test_buckets_are_split_and_merged(spark: SparkSession, tmp_path: Path) -> No
     model.upsert(rows)
     step("upsert", rows)
     assert resized() == {2}  # small ones, more than it began with
-    assert services.cluster(given).reason.startswith("no file groups are left")
+    assert services.cluster(given).reason.startswith("no file groups to cluster")
     assert resized(min_num_buckets=1) == {1}
     step("upsert", rows)
     assert resized(split_threshold=1e-9, max_num_buckets=2) == {2}

@@ -78,7 +78,7 @@ def test_the_index_goes_along_with_every_write(
     rows = batch(0, 40, 10)
     model.upsert(rows)
     step("bulk_insert", rows)
-    with pytest.raises(ConfigError, match="needs the record index"):
+    with pytest.raises(ConfigError, match="requires the record index"):
         services(path).services.build_index("by_v", "v", spark=spark)
     built = services(path).services.build_index("record_index", options=GROUPS, spark=spark)
     assert built.partitions == ("record_index",)

@@ -215,11 +215,11 @@ class TestRefused:
         self.check(source, table, ConfigError, "index.enable", **{"hoodie.bootstrap.index.enable": "false"})
         self.check(source, table, SchemaMismatchError, "'uuid'", **{"hoodie.datasource.write.recordkey.field": "uuid"})
         self.check(
-            source, table, ConfigError, "no partition path", **{"hoodie.datasource.write.partitionpath.field": ""}
+            source, table, ConfigError, "not a partition path", **{"hoodie.datasource.write.partitionpath.field": ""}
         )
         regex = {SELECTOR: "BootstrapRegexModeSelector", "hoodie.bootstrap.mode.selector.regex": "("}
         self.check(source, table, ConfigError, "regular expression", **regex)
-        self.check(source, source / "table", ConfigError, "each other's folder")
+        self.check(source, source / "table", ConfigError, "inside the other's folder")
         self.check(tmp_path / "nothing", table, ConfigError, "nothing to bootstrap")
         with pytest.raises(ConfigError, match=r"hoodie\.bootstrap\.base\.path"):
             pyhudi.bootstrap_table(table, {"hoodie.table.name": "t"})
@@ -245,7 +245,7 @@ class TestRefused:
         with pytest.raises(TableExistsError, match="has been written to"):
             pyhudi.bootstrap_table(tmp_path / "table", options_for(source))
         shutil.copytree(source, tmp_path / "other")
-        with pytest.raises(ConfigError, match="is bootstrapped over"):
+        with pytest.raises(ConfigError, match="was bootstrapped from"):
             pyhudi.bootstrap_table(tmp_path / "table", options_for(tmp_path / "other"))
 
 
