@@ -372,7 +372,7 @@ def test_the_table_around_a_path(years):
 def test_a_path_inside_a_table_that_is_no_part_of_it(years, sub):
     with pytest.raises(NotAHudiTableError, match=rf"no partition .* in the table above it at '{years.root}'"):
         locate_table(f"{years.root}/{sub}")
-    with pytest.raises(NotAHudiTableError, match=rf"lies in the table at '{years.root}'"):
+    with pytest.raises(NotAHudiTableError, match=rf"is inside the table at '{years.root}'"):
         HudiTable.for_path(f"{years.root}/{sub}")
 
 

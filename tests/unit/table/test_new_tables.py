@@ -134,7 +134,7 @@ def test_a_key_generator_type_without_effect_is_told() -> None:
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.partitionpath.field": "part",
     }
-    with pytest.warns(UserWarning, match=r"type=complex has no effect.*mean SIMPLE; name a class"):
+    with pytest.warns(UserWarning, match=r"type=complex has no effect.*imply SIMPLE; set hoodie"):
         config = TableConfig.for_new_table(
             Options.parse({**given, "hoodie.datasource.write.keygenerator.type": "complex"})
         )

@@ -105,7 +105,7 @@ def test_deleting_the_pending_files_leaves_a_completed_one(active: ActiveTimelin
 
 
 def test_an_unknown_action_writes_nothing(active: ActiveTimeline):
-    with pytest.raises(TimelineError, match="no name"):
+    with pytest.raises(TimelineError, match="not a valid name"):
         active.create_requested("dance", T1)
     assert not active.reload().timeline
 

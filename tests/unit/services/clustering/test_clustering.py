@@ -72,7 +72,7 @@ def test_nothing_is_done_by_a_dry_run(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"hoodie.clustering.plan.strategy.sort.columns": "V"}, "no column 'V' to sort by.*did you mean 'v'"),
+        ({"hoodie.clustering.plan.strategy.sort.columns": "V"}, "sort column 'V' does not exist.*did you mean 'v'"),
         ({"hoodie.clustering.plan.strategy.sort.columns": "v.x"}, "sort column 'v.x' does not exist"),
         ({"hoodie.clustering.plan.strategy.class": "Mine"}, "'Mine'; allowed: "),
         ({"hoodie.clustering.execution.strategy.class": "Mine"}, "'Mine'; allowed: "),

@@ -89,7 +89,7 @@ class TestCreateAndLoad:
         [
             (b"", "is empty"),
             (b"hoodie.table.name=t\n", "has no hoodie.table.checksum"),
-            (b"hoodie.table.name=t\nhoodie.table.checksum=7\n", "says hoodie.table.checksum=7.*give 498511606"),
+            (b"hoodie.table.name=t\nhoodie.table.checksum=7\n", "contains hoodie.table.checksum=7.*is 498511606"),
             (b"hoodie.table.name=\\u12\n", "invalid escape"),
             (b"\xff\xfe\x00garbage", "has no hoodie.table.checksum"),
         ],

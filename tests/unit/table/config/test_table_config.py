@@ -236,7 +236,8 @@ class TestKeys:
 
 class TestRefusals:
     @pytest.mark.parametrize(
-        ("version", "cure"), [(10, "newer release"), (7, "cut off"), (4, "upgrade it with Apache Hudi"), (0, "upgrade")]
+        ("version", "cure"),
+        [(10, "newer release"), (7, "interrupted"), (4, "upgrade it with Apache Hudi"), (0, "upgrade")],
     )
     def test_versions(self, version: int, cure: str) -> None:
         with pytest.raises(UnsupportedTableError, match=rf"'t' has version {version}.*5, 6, 8, 9.*{cure}"):
@@ -276,7 +277,7 @@ class TestRefusals:
     def test_nonsense(self) -> None:
         with pytest.raises(CorruptTableError, match=r"hoodie\.table\.version='nine'"):
             TableConfig({"hoodie.table.name": "t", "hoodie.table.version": "nine"}).check_readable()
-        with pytest.raises(CorruptTableError, match=r"version 9 says hoodie\.timeline\.layout\.version=1"):
+        with pytest.raises(CorruptTableError, match=r"version 9 has hoodie\.timeline\.layout\.version=1"):
             TableConfig(
                 {"hoodie.table.name": "t", "hoodie.table.version": "9", "hoodie.timeline.layout.version": "1"}
             ).check_readable()

@@ -227,7 +227,7 @@ def test_who_waits_is_told_for_whom(storage: Storage, caplog: pytest.LogCaptureF
             pass
     for text in (caplog.text, str(caught.value)):
         assert f"process {os.getpid()}" in text
-        assert "there since 20" in text
+        assert "created 20" in text
         assert "delete the file, or set hoodie.write.lock.filesystem.expire" in text
     with StorageBasedLockProvider(storage):
         lease = StorageBasedLockProvider(storage, retry_policy=QUICK)
