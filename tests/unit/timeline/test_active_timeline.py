@@ -117,7 +117,7 @@ def test_a_broken_completed_file(storage: Storage, layout: Layout, content: byte
     active = ActiveTimeline.load(storage, layout)
     instant = active.timeline.last
     assert instant is not None
-    with pytest.raises(CorruptInstantError, match="half-written") as caught:
+    with pytest.raises(CorruptInstantError, match="a killed writer") as caught:
         active.commit_metadata(instant)
     assert name in str(caught.value)
     assert "rolls it back" in str(caught.value)
