@@ -66,7 +66,7 @@ def test_errors_are_ours(spark, table, tmp_path):
         spark.read.format("hudi").load(f"{table.root}/typo")
     with pytest.raises(QueryError, match="requires the path"):
         spark.read.format("hudi").load()
-    with pytest.raises(QueryError, match="its own columns"):
+    with pytest.raises(QueryError, match="columns of a Hudi table cannot be set"):
         spark.read.format("hudi").schema("id string").load(str(table.root))
     with pytest.raises(InvalidOptionError, match="bogus"):
         spark.read.format("hudi").option("hoodie.datasource.query.type", "bogus").load(str(table.root))

@@ -326,7 +326,7 @@ def test_time_that_cannot_be_read(spark: SparkSession) -> None:
     with pytest.raises(RecordKeyError, match=r"'c' has the value 'nonsense'.*input\.dateformat"), key_errors():
         with_keys(df, made, "1").collect()
     number = spark.createDataFrame([(0, 1)], "id int, c long")
-    with pytest.raises(ConfigError, match="takes texts"):
+    with pytest.raises(ConfigError, match="requires texts"):
         with_keys(number, made, "1")
 
 

@@ -324,7 +324,9 @@ def test_damaged_blocks_of_others_are_errors_that_name_the_slice(tmp_path: Path)
     s.log(2, [row("a", 2, "y", 2)])
     path = s.folder / s.log_paths[0]
     whole = unsealed(path.read_bytes())
-    assert all(text.startswith("cannot read slice 2026") for text in refusals(path, whole, whole.index(b"PAR1"), s.read))
+    assert all(
+        text.startswith("cannot read slice 2026") for text in refusals(path, whole, whole.index(b"PAR1"), s.read)
+    )
 
 
 @pytest.mark.parametrize("extension", ["parquet", "orc"])
