@@ -236,7 +236,7 @@ def test_what_cannot_be_kept_is_taken_out_of_use(spark: SparkSession, tmp_path: 
         build("of_nothing", "t", using="column_stats", index_options={"expr": "from_unixtime"}, spark=spark)
     assert one.in_use == []
     ansi = "spark.sql.ansi.enabled"
-    with session_setting(spark, ansi, "true"), pytest.raises(UnsupportedTableError, match="refuses a value"):
+    with session_setting(spark, ansi, "true"), pytest.raises(UnsupportedTableError, match="fails on a value"):
         build("parsed", "name", using="column_stats", index_options={"expr": "to_date", "format": "MM-dd"}, spark=spark)
     with (
         session_setting(spark, "spark.sql.legacy.timeParserPolicy", "LEGACY"),
