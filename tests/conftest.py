@@ -1,4 +1,5 @@
-"""What holds for all tests: the time that an example of a property test takes says nothing of the code."""
+"""Configuration of all tests: no deadline for the examples of property tests, because their duration depends on the
+machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Fixtures: one Apache Hudi at a time (tests are grouped by release) and one Spark of ours for all of them."""
+"""Fixtures: one Apache Hudi at a time (tests are grouped by release) and one Spark session of pyhudi for all of
+them."""
 
 from __future__ import annotations
 
@@ -12,20 +13,20 @@ from tests.sessions import SMALL, remember_java_classes
 
 
 class OneAtATime:
-    """Keeps the Apache Hudi that was asked for last; two of them would need too much memory."""
+    """Keeps the most recently requested Apache Hudi running; two of them would require too much memory."""
 
     def __init__(self) -> None:
         self._running: Oracle | None = None
 
     def get(self, release: str) -> Oracle:
-        """That release, started now unless it runs."""
+        """Return that release, started if it is not running."""
         if self._running is None or self._running.release != release:
             self.close()
             self._running = Oracle(release)
         return self._running
 
     def close(self) -> None:
-        """End the one that runs."""
+        """Stop the running release."""
         if self._running is not None:
             self._running.close()
             self._running = None
@@ -33,7 +34,7 @@ class OneAtATime:
 
 @pytest.fixture(scope="session")
 def oracles() -> Iterator[OneAtATime]:
-    """Apache Hudi's processes."""
+    """Provide the processes of Apache Hudi."""
     keeper = OneAtATime()
     yield keeper
     keeper.close()
@@ -41,13 +42,13 @@ def oracles() -> Iterator[OneAtATime]:
 
 @pytest.fixture
 def oracle(request: pytest.FixtureRequest, oracles: OneAtATime) -> Oracle:
-    """The Apache Hudi release that the test's parameter names."""
+    """Return the Apache Hudi release that the test's parameter names."""
     return oracles.get(request.param)
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """Our side: a Spark without any jar, with pyhudi activated."""
+    """Return pyhudi's Spark session, without any jar, with pyhudi activated."""
     from pyspark.sql import SparkSession
 
     import pyhudi
@@ -64,7 +65,8 @@ def spark() -> Iterator[Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything in this folder needs the real Apache Hudi; tests go release by release, so that each starts once."""
+    """Mark all tests in this folder as interop tests, and order them by release, so that each release is started
+    once."""
     here = [item for item in items if "interop" in item.path.parts]
     for item in here:
         item.add_marker(pytest.mark.interop)

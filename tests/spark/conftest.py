@@ -19,8 +19,8 @@ from pyhudi.spark.java_runtime import ensure_java
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session with two cores and few shuffle partitions; works on Spark 3.5 and 4."""
-    # without it the workers may start another Python, which lacks pyarrow
+    """Return a local session with two cores and few shuffle partitions; works on Spark 3.5 and 4."""
+    # otherwise the workers may use another Python without pyarrow
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     ensure_java()

@@ -95,8 +95,8 @@ def replace_rows(context: SliceContext, file_slice: FileSlice, write: Callable[[
 
 
 def _changes(context: SliceContext, file_slice: FileSlice, found: OpenSlice) -> Iterator[tuple[pa.RecordBatch, Index]]:
-    """Yield the merged rows of an open slice that differ from its base file, and the positions of the base rows that they,
-    or deletes, replace."""
+    """Yield the merged rows of an open slice that differ from its base file, and the positions of the base rows that
+    they, or deletes, replace."""
     reader, state = found.reader, found.state
     if state is None or not len(state):
         return

@@ -1,4 +1,4 @@
-"""What every lock provider must do. A provider's tests subclass :class:`LockProviderTests`."""
+"""Common tests of lock providers. The tests of a provider subclass :class:`LockProviderTests`."""
 
 from __future__ import annotations
 

@@ -49,21 +49,22 @@ SQL_JOIN_PRUNING_MIN_BYTES = integer(
 READ_LOG_CACHE_FOLDER = maybe_text(
     "pyhudi.read.log.cache.folder",
     "Merge-on-read queries on Spark: folder for Parquet files with the merged rows of log files, which Spark reads in "
-    "one scan with the base files from the second query of a snapshot on. Driver and executors must reach the folder "
+    "one scan with the base files from the second query of a snapshot on. Driver and executors must access the folder "
     "at the same address (an object store, a shared mount). Default: a temporary folder if Spark runs in local mode, "
     "otherwise each query merges the log files. The files are removed when the process ends.",
 )
 READ_LOG_CACHE_MAX_LOG_BYTES = integer(
     "pyhudi.read.log.cache.max.log.bytes",
     256 * 1024 * 1024,
-    "Bytes of log files up to which loading a merge-on-read table merges them into pyhudi.read.log.cache.folder. If "
-    "the logs of a query are larger in total, the query merges them.",
+    "Maximum total size in bytes of the log files that loading a merge-on-read table merges into "
+    "pyhudi.read.log.cache.folder. If the logs of a query are larger, the query merges them.",
 )
 READ_LOG_CACHE_SIZE = integer(
     "pyhudi.read.log.cache.size",
     4 * 1024 * 1024 * 1024,
-    "Bytes of files in pyhudi.read.log.cache.folder. If the folder is full, files of older snapshots that no query has "
-    "used for an hour are removed, and queries of other snapshots merge the logs themselves. 0: no cache.",
+    "Maximum size in bytes of the files in pyhudi.read.log.cache.folder. If the folder is full, files of older "
+    "snapshots that no query has used for an hour are removed, and queries of other snapshots merge the logs "
+    "themselves. 0: no cache.",
 )
 READ_PARTITION_VALUES = choice(
     "pyhudi.read.partition.values",
