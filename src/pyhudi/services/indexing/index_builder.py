@@ -159,8 +159,8 @@ def _build(table: LockedTable, request: IndexRequest, builder: Builder | None) -
 
 
 def drop_index(client: TableMetaClient, opts: Options, name: str, *, if_exists: bool, dry_run: bool) -> IndexResult:
-    """Remove and delete an index, or its plan with the files built so far. Secondary indexes are removed with the record
-    index; their definitions are kept, so that they can be dropped or rebuilt.
+    """Remove and delete an index, or its plan with the files built so far. Secondary indexes are removed with the
+    record index; their definitions are kept, so that they can be dropped or rebuilt.
 
     Raises:
         ConfigError: The index does not exist, or a planned one requires it.

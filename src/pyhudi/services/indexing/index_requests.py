@@ -134,8 +134,8 @@ class IndexRequest:
             raise UnsupportedTableError(f"column {column!r} is not stored in files, only in partition paths")
         if RECORD_INDEX not in config.metadata_partitions:
             raise ConfigError(
-                "a secondary index returns record keys, and requires the record index to find them: build that first, by "
-                f"build_index('record_index') or CREATE INDEX record_index ON … ({', '.join(config.record_keys)})"
+                "a secondary index returns record keys, and requires the record index to find them: build that first, "
+                f"by build_index('record_index') or CREATE INDEX record_index ON … ({', '.join(config.record_keys)})"
             )
         definition = load_definitions(storage, config).get(RECORD_INDEX, {})
         if str((definition.get("indexOptions") or {}).get("isPartitioned", "false")).lower() == "true":
